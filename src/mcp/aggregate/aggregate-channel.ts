@@ -1,16 +1,15 @@
 /**
  * All connections of a namespace as one MCP server.
  *
- * Tools and prompts are named `connection__tool` or `connection.tool` (`member-names.ts`), resources have
- * `connection://connectionId/` in front of their URI, in lists, results and notifications. A resource that was read by
- * another URI keeps it. Skills keep their own URIs where one connection alone has them, tasks are named
- * `connectionId/taskId`. With `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search,
- * describe, call. Methods that name no connection go to one connection after another, until one knows them. Results
- * pass unchanged otherwise.
+ * Tools and prompts are named `connection__tool` or `connection.tool` (`member-names.ts`), resource URIs are prefixed
+ * with `connection://connectionId/`, in lists, results and notifications. A resource read by another URI keeps it.
+ * Skills keep their own URIs where only one connection has them, tasks are named `connectionId/taskId`. With
+ * `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search, describe, call. Methods that name
+ * no connection go to one connection after another until one accepts them. Results pass unchanged otherwise.
  *
  * One failing upstream never fails the rest: lists name it in `_meta["slipway/failed"]`. Unknown names are -32602, in
- * search mode a tool result, which the model reads. A call that claims to continue another one is refused where the
- * server could not know it, since it would run as a new one.
+ * search mode a tool result, which the model reads. A call that claims to continue another one is rejected if the
+ * server is too old to recognize this, since it would run as a new call.
  */
 import { withMember, withoutMeta } from '../protocol/json-edit.js';
 import { quote } from '../../platform/text/quoted.js';
@@ -40,22 +39,20 @@ import { AggregateIdentity } from './aggregate-identity.js';
 import { MEMBERS_MAX, MemberRequests, type AggregateSource } from './member-requests.js';
 import { AggregateLists } from './aggregate-lists.js';
 
-/** Limit of client sessions whose upstream sessions are tracked, so that they end together. */
+/** Limit of client sessions whose upstream sessions are tracked, so that they close together. */
 const PROFILES_MAX = 10_000;
 
 /** Timeout of finding the connection of a resource whose updates a client wants. */
 const FIND_URI_MS = 5_000;
 
-/** Name separator and mode of an aggregate. */
 export interface AggregateForm {
   separator: Separator;
   /** Offers three search tools instead of all tools. */
   isSearched: boolean;
-  /** The only tools that were granted, by the names of their servers; absent: all, and all else. */
+  /** The only tools that were granted, by the names of their servers; absent: everything. */
   tools?: readonly string[];
 }
 
-/** All connections of a namespace as one MCP server. */
 export class AggregateChannel implements Channel {
   private readonly gathering: MemberRequests;
   private readonly lists: AggregateLists;
@@ -126,10 +123,10 @@ export class AggregateChannel implements Channel {
       case 'resources/subscribe':
       case 'skills/get':
       case 'resources/directory/read':
-        // Some servers name a skill otherwise.
+        // Some servers name a skill by other params.
         if (method === 'skills/get' && parsedParams.uri === undefined) return this.tryMembers(call);
         return this.callUri(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
-      // Tasks extension: a task is named by its connection too.
+      // Tasks extension: a task id includes its connection.
       case 'tasks/get':
       case 'tasks/update':
       case 'tasks/cancel':
@@ -215,7 +212,7 @@ export class AggregateChannel implements Channel {
     return this.forward(connectionId, call, noun === 'tool' ? ownName : null, paramsFor(ownName));
   }
 
-  /** By the aggregate's URIs of these resources, the URIs by which a client asked for them. */
+  /** Maps the aggregate's URIs of these resources to the URIs that the client used. */
   private async qualified(uris: string[], profile?: CallerProfile): Promise<Map<string, string>> {
     const askedUris = new Map<string, string>();
     for (const uri of uris) {
@@ -233,7 +230,7 @@ export class AggregateChannel implements Channel {
       return errorReply(rpcCode.invalidParams, text);
     }
     const { connectionId, name: ownUri } = item;
-    // A skill that is read by its own URI names its files by theirs: its digests are over these.
+    // The files of a skill read by its own URI are named by their own URIs too: its digests cover these.
     const isOwn = uri === ownUri && call.method !== 'resources/read';
     return this.forward(connectionId, call, null, paramsFor(ownUri), (other) =>
       other === ownUri ? String(uri) : isOwn ? other : qualifyUri(connectionId, other),
@@ -251,8 +248,8 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * Sends a method that names no connection to one connection after another, newest first, until one answers otherwise than
-   * that it does not know the method or the params, which both mean that nothing ran.
+   * Sends a method that names no connection to one connection after another, newest first, until one does not reply
+   * that the method or the params are unknown, which both mean that nothing ran.
    */
   private async tryMembers(call: McpCall): Promise<McpReply> {
     const timeLeft = deadlineIn(call.timeoutMs);
@@ -284,7 +281,7 @@ export class AggregateChannel implements Channel {
     const { onNotification } = call;
     const isNews = isContinued(params) || params?.includes(LOG_LEVEL_KEY);
     const isLegacy = isNews && (await handle.open(call.timeoutMs, call.era)).era === 'legacy';
-    // A server of an earlier revision does not know these members: it would run the call as a new one.
+    // A server of an earlier revision ignores these members: it would run the call as a new one.
     if (isLegacy && isContinued(params)) {
       return errorReply(
         rpcCode.invalidParams,
@@ -329,7 +326,7 @@ export class AggregateChannel implements Channel {
     if (!onRequest && profile.level === undefined && era === 'legacy') {
       return sharedProfile(era, extrasOf(profile.capabilities));
     }
-    // A caller that may share a session and has no level has none of its own to end.
+    // A caller that may share a session and has no level has no session to release.
     if (profile.mayShare && profile.level === undefined) return profile;
     const handles = this.profiles.get(profile.key) ?? new Map<UpstreamHandle, string>();
     handles.set(handle, connectionId);
@@ -339,13 +336,13 @@ export class AggregateChannel implements Channel {
     const [oldest] = this.profiles.keys();
     if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
     const stream = era === 'legacy' ? this.streams.get(profile.key) : undefined;
-    // Before the call, which may cause the first message or update. It reports what fails.
+    // Before the call, which may cause the first message or update. It reports its own failures.
     await stream?.follow(connectionId).catch(() => undefined);
     return profile;
   }
 }
 
-/** True if a call claims to continue one that waits for answers. Answers alone are those of a new call. */
+/** True if a call claims to continue one that waits for client input. Input responses alone come with a new call. */
 function isContinued(params: string | undefined): boolean {
   if (!params?.includes('"requestState"') && !params?.includes('"inputResponses"')) return false;
   const members = membersOf(params);

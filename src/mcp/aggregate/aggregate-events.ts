@@ -12,10 +12,9 @@ import { someAtOnce } from '../../platform/limits/some-at-once.js';
 /** Timeout of listening to one upstream. */
 const LISTEN_TIMEOUT_MS = 5_000;
 
-/** Changes within this time are combined into one notification. */
 const NOTIFY_AFTER_MS = 250;
 
-/** Interval of attempts to listen again to upstreams whose stream ended or failed. */
+/** Interval of attempts to listen again to upstreams whose stream closed or failed. */
 const SYNC_EVERY_MS = 30_000;
 
 /** Delay before listening to resources of a connection again; doubles up to that interval. */
@@ -53,7 +52,7 @@ export class AggregateEvents {
     };
   }
 
-  /** Closes all upstream streams and ends the listeners. */
+  /** Closes all upstream streams and removes the listeners. */
   close(): void {
     const listeners = [...this.listeners.keys()];
     this.listeners.clear();
@@ -70,7 +69,7 @@ export class AggregateEvents {
     this.sync();
   }
 
-  /** Listens to exactly the connections that are to be followed now. */
+  /** Listens to exactly the connections that should be followed now. */
   private sync(): void {
     this.syncing = this.syncing
       .then(() => this.adjust())
@@ -113,7 +112,7 @@ export class AggregateEvents {
         listener,
         { timeoutMs: LISTEN_TIMEOUT_MS },
       );
-      // The stream may end before `listen` returns.
+      // The stream might close before `listen` returns.
       if (!isEnded) this.streams.set(connectionId, listening);
     } catch (error) {
       // Retried later; the connection's status reports the failure.
@@ -121,7 +120,9 @@ export class AggregateEvents {
     }
   }
 
-  /** Notifies the listeners of a change of a list, given as its notification, together with others of the next moment. */
+  /**
+   * Notifies the listeners that a list changed, given as its notification, together with other changes shortly after.
+   */
   schedule(change: string): void {
     this.waiting.add(change);
     this.notifyTimer ??= setTimeout(() => {
@@ -153,7 +154,7 @@ export class MemberEvents {
   ) {}
 
   /**
-   * Listens to a connection, unless it is listened to. One that fails is tried again by the next `follow`.
+   * Listens to a connection unless it already does. After a failure the next `follow` tries again.
    *
    * @returns URIs of the resources whose updates it sends, as in the aggregate
    */
@@ -178,8 +179,8 @@ export class MemberEvents {
 }
 
 /**
- * Listens to one connection, and again after its stream ended, until closed. Every resource then counts as updated, since
- * updates in between were lost.
+ * Listens to one connection until closed, and again whenever its stream has closed. Every resource then counts as
+ * updated, since updates in between were lost.
  *
  * @throws the error of the first attempt
  */
@@ -212,7 +213,7 @@ async function listenToMember(
       { ...options, timeoutMs: LISTEN_TIMEOUT_MS },
     );
     if (isClosed) await listening.close();
-    // The stream may end before `listen` returns.
+    // The stream might close before `listen` returns.
     else if (!isEnded) current = listening;
     return (listening.honoured.resourceSubscriptions ?? []).map(qualified);
   };
@@ -241,13 +242,12 @@ async function listenToMember(
   return { uris: await open(), close };
 }
 
-/** A notification; of a resource's update with another URI. */
+/** A notification; a resource update gets another URI. */
 export function withUpdateOf(text: string, method: string, uriFor: (uri: string) => string): string {
   const params = method === RESOURCE_UPDATED ? membersOf(text).get('params') : undefined;
   return params ? splice(text, params, withQualifiedUri(slice(text, params), uriFor)) : text;
 }
 
-/** Groups URIs of an aggregate by connection. */
 export function byConnection(uris: string[]): [connectionId: string, uris: string[]][] {
   const read = uris.flatMap((uri) => readUri(uri) ?? []);
   return [...groupBy(read, ({ connectionId }) => connectionId)].map(([id, refs]) => [id, refs.map(({ rest }) => rest)]);

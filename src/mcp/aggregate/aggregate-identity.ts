@@ -5,13 +5,13 @@ import { isObject } from '../../platform/text/json.js';
 import { isDeclared } from '../protocol/list-pages.js';
 import { MEMBERS_MAX, type AggregateMember, type AggregateSource } from './member-requests.js';
 
-/** Time for reading the identities of all connections. */
+/** Wait for the identities of all connections. */
 const WAIT_MS = 3_000;
 
-/** Timeout of opening one connection. Longer than the wait, which must not count as a failure of the connection. */
+/** Timeout of opening one connection. Longer than the wait, so that a slow connection is not reported as failed. */
 const OPEN_MS = 30_000;
 
-/** Lifetime of an identity; connections that come, go or change their state end it at once. */
+/** Lifetime of an identity; a connection that is added, removed or changes its state invalidates it immediately. */
 const FRESH_MS = 30_000;
 
 /** Size limits of the instructions of one connection, and of all. */
@@ -29,9 +29,9 @@ export class AggregateIdentity {
   ) {}
 
   /**
-   * Reads the identities of connected members, in 3 s at most; one that is slower is left out.
+   * Reads the identities of connected members within 3 s; slower ones are left out.
    *
-   * @param era in which members of both eras are asked: they offer clients of the two eras different capabilities
+   * @param era in which members of both eras are called: they offer clients of the two eras different capabilities
    */
   async read(era: Era = 'modern'): Promise<UpstreamIdentity> {
     const { members } = await this.source.members();
@@ -92,7 +92,7 @@ export class AggregateIdentity {
   }
 }
 
-/** The beginning of a string of at most this many bytes, with `…` for the rest. */
+/** The beginning of a string, at most this many bytes, with `…` for the rest. */
 function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= bytesMax) return text;

@@ -32,7 +32,6 @@ export interface MemberItem {
 /** `_meta` names of a page's additional facts. */
 const meta = { failed: 'slipway/failed', shadowed: 'slipway/shadowed', leftOut: LEFT_OUT };
 
-/** Paginated lists of an aggregate. */
 export class AggregateLists {
   private readonly memberNames = new WeakMap<AggregateMembers, MemberNames>();
 
@@ -42,14 +41,14 @@ export class AggregateLists {
     private readonly separator: Separator,
   ) {}
 
-  /** Current interpretation of the aggregate's names. */
+  /** Current names of the aggregate. */
   async names(): Promise<MemberNames> {
     return this.namesOf(await this.source.members());
   }
 
   /**
-   * Connection and own name of a tool or prompt: by its name in either form, or by its own name where one connection alone
-   * has it. An item that its connection does not list is taken to have the name as spelled. Null for unknown names.
+   * Connection and own name of a tool or prompt: by its aggregate name in either form, or by its own name if only one
+   * connection has it. A name that its connection does not list is used as spelled. Null for unknown names.
    */
   async find(kind: ListKind, name: string, call: MemberCall): Promise<MemberItem | null> {
     const all = await this.source.members();
@@ -70,7 +69,7 @@ export class AggregateLists {
     return spelled;
   }
 
-  /** Null even while it is unknown if a further connection has the name. */
+  /** Null, even while it is unknown, if another connection has the name. */
   private async findOwn(
     kind: ListKind,
     name: string,
@@ -86,8 +85,8 @@ export class AggregateLists {
   }
 
   /**
-   * Connection and own URI of a resource: by its URI in a list, or by its own URI where one connection alone is there, has
-   * tools that name it, a skill in whose folder it is, or lists it. Null for unknown URIs.
+   * Connection and own URI of a resource: by its URI in a list, or by its own URI if only one connection exists, has
+   * tools that name it, has a skill whose folder contains it, or lists it. Null for unknown URIs.
    */
   async findUri(uri: string, call: MemberCall): Promise<MemberItem | null> {
     const { members, isCut } = await this.source.members();
@@ -119,8 +118,8 @@ export class AggregateLists {
 
   /**
    * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
-   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}), `_meta["slipway/left-out"]` items that
-   * clients would refuse, with the reason of each.
+   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}), `_meta["slipway/left-out"]` items
+   * that clients would reject, with the reason of each.
    */
   async page(kind: ListKind, { params, ...call }: Pick<McpCall, 'params'> & MemberCall): Promise<McpReply> {
     const all = await this.source.members();
@@ -179,7 +178,7 @@ export class AggregateLists {
         const name = listedNames ? listedNames.get(item.name) : isOwn ? item.name : qualifyUri(connectionId, item.name);
         const text = appUri ? rewriteAppUris(item.text, (uri) => appUri(connectionId, uri)) : item.text;
         if (name !== undefined) return withMember(text, kind.id, JSON.stringify(name));
-        // Without a name, because that name is read as another item's.
+        // Without a name, since that name means another item.
         shadowed.push({ connectionId, name: item.name });
         return [];
       });
@@ -204,8 +203,8 @@ export class AggregateLists {
 }
 
 /**
- * The listed URI of a connection's page: its own if the page names the tools of all connections and no other connection
- * has it.
+ * The listed URI of a connection's page: its own if the page covers the tools of all connections and no other
+ * connection has it.
  */
 function listedAppUris(
   gathered: GatheredItems[],
@@ -217,7 +216,6 @@ function listedAppUris(
   return (connectionId, uri) => (isOwn(uri) ? uri : uniqueAppUri(connectionId, uri));
 }
 
-/** How many connections have each URI. */
 function ownersOf(gathered: GatheredItems[], urisOf: (items: ListItem[]) => Iterable<string>): Map<string, number> {
   const owners = new Map<string, number>();
   for (const list of gathered) {
@@ -227,7 +225,7 @@ function ownersOf(gathered: GatheredItems[], urisOf: (items: ListItem[]) => Iter
   return owners;
 }
 
-/** Reports the connections above the limit, which are omitted. */
+/** Reports the connections omitted above the limit. */
 export function leftOut({ members }: AggregateMembers): string {
   return `Only the newest ${members.length} connections take part; older ones are reached by their own addresses.`;
 }

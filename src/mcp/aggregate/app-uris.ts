@@ -1,12 +1,12 @@
 import { rewriteMembers } from '../protocol/json-edit.js';
 
-/** Scheme that hosts of MCP Apps demand of a tool's page. */
+/** Scheme that hosts of MCP Apps require for a tool's page. */
 const SCHEME = 'ui://';
 
 /** Members of a tool's `_meta` that name its page, besides `ui.resourceUri`. */
 const PAGE_KEYS = new Set(['ui/resourceUri', 'openai/outputTemplate']);
 
-/** A tool's JSON text with other URIs for the pages that its `_meta` names (MCP Apps). */
+/** A tool's JSON text with rewritten URIs of the pages that its `_meta` names (MCP Apps). */
 export function rewriteAppUris(tool: string, rewrite: (uri: string) => string): string {
   // Most tools have none, and are not parsed.
   if (!tool.includes('esourceUri') && !tool.includes('outputTemplate')) return tool;

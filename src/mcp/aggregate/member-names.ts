@@ -26,24 +26,23 @@ const URI_SCHEME = 'connection://';
 export interface Reading {
   connectionId: string;
   rest: string;
-  /** True if `rest` is the server's own name; otherwise some other name of the server may be written like this. */
+  /** True if `rest` is the server's own name; otherwise another name of the server might be spelled like this. */
   isExact: boolean;
 }
 
 /**
- * Names of items in an aggregate. With `__` a name matches `^[a-zA-Z0-9_-]{1,64}$`: other characters are written `_`, and
- * a name that is longer or would read as another item's ends in a hash. With `.` names are as the servers spell them, and
- * an item whose name is read as another item's is shadowed: lists omit and report it.
+ * Names of items in an aggregate. With `__` a name matches `^[a-zA-Z0-9_-]{1,64}$`: other characters are written `_`,
+ * and a name that is too long or means another item ends in a hash. With `.` names are unchanged, and an item whose
+ * name means another item is shadowed: lists omit and report it.
  *
  * **The longest existing id wins**: `a.b.c` is the tool `c` of `a.b`, and `b.c` of `a` only without a connection `a.b`.
  */
 export class MemberNames {
-  /** Written form by id. */
   private readonly forms = new Map<string, string>();
-  /** Id by itself and by its written form. */
+  /** Id by its original and its escaped form. */
   private readonly ids = new Map<string, string>();
   /**
-   * Length of the longest id. Separators after this index are not searched: names are foreign input and may contain
+   * Length of the longest id. Separators after this index are not searched: names are untrusted input and might contain
    * megabytes of separators.
    */
   private readonly longestId: number;
@@ -89,15 +88,15 @@ export class MemberNames {
   }
 
   /**
-   * Possible readings of a name in either form, the longest id first; a name with dots has one at most. Empty when no id
-   * matches.
+   * Possible readings of a name in either form, the longest id first; a name with dots has at most one. Empty when no
+   * id matches.
    */
   read(name: string): Reading[] {
     const [dotted] = this.readings(name, '.');
     return dotted ? [dotted] : this.readings(name, '__');
   }
 
-  /** The own name that a reading of `name` means among the items of its connection; undefined if it means none. */
+  /** The own name that a reading of `name` stands for among the items of its connection; undefined if none. */
   pick(name: string, { connectionId, rest }: Reading, items: readonly { name: string }[]): string | undefined {
     if (items.some((item) => item.name === rest)) return rest;
     for (const [ownName, qualified] of this.namesOf(connectionId, items)) if (qualified === name) return ownName;
@@ -116,12 +115,12 @@ export class MemberNames {
   }
 }
 
-/** The text with only letters, digits, `_` and `-`. */
+/** The string with only letters, digits, `_` and `-`. */
 function sanitized(text: string): string {
   return text.replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-/** The texts that become equal to another one when {@link sanitized}, except the one that is already sanitized. */
+/** The strings that become equal to another one when {@link sanitized}, except one that already is. */
 function collisions(strings: Iterable<string>): Set<string> {
   const byForm = groupBy(strings, sanitized);
   return new Set(
@@ -185,7 +184,6 @@ export function withQualifiedTask(reply: McpReply, method: string, connectionId:
   return { ...reply, ...replyParts(splice(text, result, changed)) };
 }
 
-/** A reply's text with the places of its id and result. */
 function replyParts(text: string): Pick<McpReply, 'text' | 'id' | 'result'> {
   const parts = membersOf(text);
   return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null };

@@ -23,13 +23,12 @@ const MEMBER_WAIT_MS = 5_000;
 /** Wait for the tools of a connection whose last list or failure is known. */
 const KNOWN_WAIT_MS = 500;
 
-/** Total time of one response; members not requested by then are left to the next page. */
+/** Total time of one response; members not called by then are left to the next page. */
 const ANSWER_MS_MAX = 20_000;
 
-/** Time for which an upstream that did not answer is not requested again. */
+/** Time for which an unresponsive upstream is not called again. */
 const FAILURE_MS = 10_000;
 
-/** A connection of an aggregate. */
 export interface AggregateMember {
   connectionId: string;
   /** Position: newer connections have greater numbers. */
@@ -57,7 +56,6 @@ export interface AggregateMembers {
 
 /** Access to the connections of a namespace. */
 export interface AggregateSource {
-  /** The namespace's name. */
   readonly name: string;
   /** Current members; the same object while nothing changes. */
   members(): Promise<AggregateMembers>;
@@ -76,7 +74,6 @@ export interface AggregateSource {
   whenChanged(listener: () => void): () => void;
 }
 
-/** Timeout and caller of an aggregate's request, for the lists of its connections. */
 export type MemberCall = Pick<McpCall, 'timeoutMs' | 'cancellation' | 'profile'>;
 
 /** Items of one connection, or the reason why they are unknown. */
@@ -89,9 +86,9 @@ export class MemberRequests {
   private readonly failures = new WeakMap<UpstreamHandle, { until: number; fault: MemberFault }>();
 
   /**
-   * @param onToolsChanged called when a connection lists other tools than a response has just said
+   * @param onToolsChanged called when a connection lists other tools than a response contained
    *
-   * @param tools the only ones that are listed; absent: all
+   * @param tools the only tools that are listed; absent: all
    */
   constructor(
     private readonly source: AggregateSource,
@@ -111,7 +108,7 @@ export class MemberRequests {
     const timeLeft = deadlineIn(Math.min(timeoutMs, ANSWER_MS_MAX));
     const gathered: GatheredItems[] = [];
     let items = 0;
-    // Not started with less than its full timeout: it would be reported as failed because of the others.
+    // Not started with less than its full timeout: the others would make it fail.
     const neededMs = Math.min(MEMBER_WAIT_MS, timeoutMs / 2);
     const isOver = () => items >= itemsMax || timeLeft() < neededMs || cancellation?.isCancelled === true;
     await someAtOnce(PARALLEL, members.entries(), async ([i, member]) => {
@@ -167,8 +164,8 @@ export class MemberRequests {
   }
 
   /**
-   * Tools of a connection; as last known if its server is slow. The list then continues, and `onToolsChanged` is called if
-   * it differs.
+   * Tools of a connection; the last known ones if its server is slow. Listing then continues in the background, and
+   * `onToolsChanged` is called if the tools differ.
    */
   private async toolsOf(
     member: AggregateMember,
@@ -192,14 +189,13 @@ export class MemberRequests {
         if (failure || !isSame) this.onToolsChanged();
       })
       .catch((error: unknown) => this.failed(member, handle, error))
-      // Not a failure of the connection: thrown again to the next caller who waits for the list.
+      // Not a failure of the connection: the next caller that waits for the list gets it.
       .catch(() => undefined);
     if (failure) return { member, fault: failure.fault };
     if (last) return { member, items: last, leftOut: catalog.leftOut };
     throw new UpstreamTimeoutError('The MCP server did not list its tools in time: list them again later.', false);
   }
 
-  /** Remembers a failure. @throws the error when it is not a failure of the connection */
   private failed({ connectionId }: AggregateMember, handle: UpstreamHandle | null, error: unknown): MemberFault {
     const fault = this.source.faultOf(connectionId, error);
     if (handle) this.failures.set(handle, { until: Date.now() + FAILURE_MS, fault });

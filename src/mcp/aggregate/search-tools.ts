@@ -62,12 +62,12 @@ const definitions = [
   },
 ];
 
-/** Form of a call, for a model that used another one. */
+/** Form of a call, for a model that used another form. */
 const CALL_FORM =
   'call_tool takes {"name": "my-first__echo", "arguments": {"text": "hello"}}: a name that search_tools gave, and the ' +
   'arguments as an object.';
 
-/** Time for the list with the schema of a tool that is called. */
+/** Timeout of listing the schema of the called tool. */
 const LIST_MS = 5_000;
 
 const LIST = JSON.stringify({ tools: definitions });
@@ -86,7 +86,7 @@ export class SearchTools {
   }
 
   /**
-   * Answers a call of one of the three tools; null for other tools. `call_tool` forwards to `call` with the params of
+   * Handles a call of one of the three tools; null for other tools. `call_tool` forwards to `call` with the params of
    * the called tool.
    */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
@@ -109,7 +109,7 @@ export class SearchTools {
     }
   }
 
-  /** Params of the tool's own call, in which the model's usual mistakes are repaired; or what is wrong with `call_tool`. */
+  /** Params of the tool's own call, with a model's usual mistakes repaired; or the error of `call_tool`. */
   private async readCall(text: string, call: MemberCall): Promise<string | McpReply> {
     const spans = text.startsWith('{') ? membersOf(text) : new Map<string, Span>();
     const [name, sent] = ['name', 'arguments'].map((member) => {
@@ -127,7 +127,7 @@ export class SearchTools {
     const schema = tool && 'item' in tool ? schemaOf(tool.item) : undefined;
     const typedArgs = withTypes(args ?? '{}', schema);
     const faults = isObject(schema) ? await schemaFaults(this.source.name, schema, JSON.parse(typedArgs)) : [];
-    // Formats are left to the server: their checks differ.
+    // Formats are left to the server: validators differ.
     const wrong = faults.filter(({ message }) => !message.startsWith('must match format'));
     if (wrong.length === 0) return `{"name":${name},"arguments":${typedArgs}}`;
     const reasons = wrong.map(({ path, message }) => [path.join('.') || 'arguments', message].join(' ')).join('; ');
@@ -169,7 +169,7 @@ export class SearchTools {
     return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);
   }
 
-  /** The listed tool of this name, or why its connection lists none; null for unknown names. */
+  /** The listed tool of this name, or why its connection could not list its tools; null for unknown names. */
   private async find(name: string, call: MemberCall): Promise<{ item: ListItem } | { fault: string } | null> {
     const read = await this.lists.find(mcpLists.tools, name, call);
     const member =
@@ -182,7 +182,7 @@ export class SearchTools {
     return item ? { item } : null;
   }
 
-  /** All tools for models, of connected connections first, within the limits. */
+  /** All tools for models, those of connected connections first, within the limits. */
   private async listAll(
     call: MemberCall,
   ): Promise<{
@@ -215,7 +215,9 @@ export class SearchTools {
   }
 }
 
-/** False for a tool that its server hides from models: for the pages of MCP Apps, or those of an earlier form of them. */
+/**
+ * False for a tool that its server hides from models: one for the pages of MCP Apps, in its current or earlier form.
+ */
 function isForModels({ text }: ListItem): boolean {
   if (!text.includes('visibility')) return true;
   const { _meta: meta } = JSON.parse(text) as { _meta?: unknown };
@@ -231,12 +233,11 @@ function schemaOf(item: ListItem): unknown {
   return 'reason' in usable ? undefined : (JSON.parse(usable.text) as { inputSchema?: unknown }).inputSchema;
 }
 
-/** The JSON text of an object in a string; null for another string. */
 function objectText(text: string): string | null {
   return isObject(jsonIn(text)) ? text.trim() : null;
 }
 
-/** Arguments whose values have the types of their schema, where a model wrote them as text. */
+/** Arguments converted to the types of their schema, where a model wrote them as strings. */
 function withTypes(text: string, schema: unknown): string {
   const properties = isObject(schema) && isObject(schema.properties) ? schema.properties : {};
   return rewriteMembers(text, (name, value) => {

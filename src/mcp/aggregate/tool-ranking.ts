@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ListItem } from '../protocol/list-pages.js';
 
-/** Weights of words by field. */
 const NAME_WEIGHT = 3;
 const TITLE_WEIGHT = 2;
 const PARAMETER_WEIGHT = 1.5;
@@ -22,14 +21,12 @@ const QUERY_WORDS_MAX = 16;
 /** Maximum uninterrupted indexing time: 10,000 long descriptions take seconds, which would block other callers. */
 const TURN_MS = 10;
 
-/** Sorted words of one tool with their weights. */
 interface WordBag {
   words: string[];
   weights: Float32Array;
   size: number;
 }
 
-/** A tool with its aggregate name. */
 export interface RankedTool {
   name: string;
   tool: ListItem;

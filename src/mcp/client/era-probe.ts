@@ -2,13 +2,13 @@
  * Era of an endpoint: `modern` (MCP 2026-07-28, no sessions), `streamable` (2025-11-25 and older, sessions that begin
  * with `initialize`) or `sse` (HTTP+SSE of 2024-11-05).
  *
- * Probe: `server/discover` goes first, since a legacy server cannot mistake it for a call. Its answer decides, or leads
- * to `initialize`, and where that is answered as no MCP at all, to a GET that waits for the event `endpoint`. The probe
- * sends `server/discover` twice when the response names our version or says that a header is missing, which proxies drop.
- * What was opened on the way, an identity or a session, is kept for the first call.
+ * Probe: `server/discover` goes first, since a legacy server cannot mistake it for a call. Its reply decides, or leads
+ * to `initialize`, and if the response to that is not MCP, to a GET that waits for the event `endpoint`. The probe
+ * sends `server/discover` again when the response names Slipway's version or reports a missing header, which proxies
+ * drop. An identity or session opened meanwhile is kept for the first call.
  *
- * No era is decided, and the probe fails, on redirects, 403, 429 and 5xx except 500 and 501, on a demand for
- * authorization, and without a response. The decision is stored by `eras/era.repository.ts`.
+ * The probe fails without a verdict on redirects, 403, 429 and 5xx except 500 and 501, if authorization is required,
+ * and without a response. The decision is stored by `eras/era.repository.ts`.
  */
 import type { McpReply } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
@@ -23,7 +23,6 @@ import { discovered, modernHeaders, type Discovered } from './modern-adapter.js'
 import { openSse } from './http/sse-session.js';
 import { openStreamable } from './http/streamable-session.js';
 
-/** Timeout for the `endpoint` event of HTTP+SSE while the era of the endpoint is unknown. */
 const ENDPOINT_MS_MAX = 5_000;
 
 /** Result of the era probe: the verdict and the adapter state opened on the way. */
@@ -37,7 +36,7 @@ export interface ProbedEra {
 export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;
-  // Retried once: the reply names a version we support, or a proxy dropped a header.
+  // Retried once: the reply names a supported version, or a proxy dropped a header.
   const isRetried =
     code === rpcCode.unsupportedVersion ? namesVersion(probe.reply, [MODERN_VERSION]) : isHeaderLost(code);
   if (isRetried) probe = await sendDiscover(wire);
@@ -49,7 +48,7 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
     const isRefusal = reply?.error && status < 500 && status !== 429;
     throw isRefusal ? refusal(wire.target, reply.error?.message ?? '') : probe.error();
   }
-  // The server may be a strict legacy one, or one of 2024-11-05, which answers over a stream.
+  // The server might be a strict legacy one, or one of 2024-11-05, which replies over a stream.
   return ofInitialize(wire, 'does not read server/discover').catch(async (error: unknown) => {
     if (!isOutOfPlace(error)) throw error;
     const endpointMs = Math.min(wire.target.connectTimeoutMs, ENDPOINT_MS_MAX);
@@ -59,7 +58,7 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
       const opened = await openPlain((profile, handlers) => openSse(wire, profile, handlers, endpointMs, onStream));
       return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
     } catch (refused) {
-      // The attempt that came furthest has the reason.
+      // The attempt that got furthest has the reason.
       const isReason = hasStream || refused instanceof UpstreamAuthRequiredError;
       throw refused instanceof UpstreamFailure && !isReason ? error : refused;
     }
@@ -124,8 +123,8 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
 }
 
 /**
- * Opens a session at an endpoint that speaks 2026-07-28. Null when it has none: it refuses `initialize`, or answers it
- * without a session, in which it could not send its client a request either.
+ * Opens a session at an endpoint that speaks 2026-07-28. Null when it has none: it rejects `initialize`, or replies
+ * without a session, and then could not send requests to its client either.
  *
  * @throws UpstreamFailure when the endpoint fails otherwise
  */

@@ -1,11 +1,11 @@
 /**
- * Handles of one kind (connections, or releases) in this process, by key. All callers of a key share its handle, which has
- * the upstream sessions.
+ * Handles of one kind (connections, or releases) in this process, by key. All callers of a key share its handle, which
+ * has the upstream sessions.
  *
  * A handle closes after 10 idle minutes, when its connection or release changes (after its running calls), or when it
- * is ended (at once, with its calls). Above `max` the least recently used handle closes. One account has at most a
- * quarter of `max`, so that it cannot push out those of others. A key without a handle is no error: the owner of the
- * pool opens another.
+ * is closed immediately, with its calls. Above `max` the least recently used handle closes. One account has at most a
+ * quarter of `max`, so that it cannot evict those of others. For a key without a handle, the owner of the pool opens
+ * one.
  */
 import { Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
@@ -46,7 +46,6 @@ export class HandlePool<H extends UpstreamHandle> {
     return this.handles.size;
   }
 
-  /** The open handles. */
   *values(): Iterable<H> {
     for (const { handle } of this.handles.values()) yield handle;
   }
@@ -82,7 +81,8 @@ export class HandlePool<H extends UpstreamHandle> {
   }
 
   /**
-   * Removes a handle and closes it at once, aborting its calls; `forGood` when its connection or release was deleted.
+   * Removes a handle and closes it immediately, aborting its calls; `forGood` when its connection or release was
+   * deleted.
    */
   async closeHandle(key: string, forGood = false): Promise<void> {
     await this.remove(key)?.close(forGood);
@@ -96,13 +96,12 @@ export class HandlePool<H extends UpstreamHandle> {
     }
   }
 
-  /** Closes all handles and the sweep timer. */
   async close(): Promise<void> {
     this.sweeper.stop();
     await Promise.all([...this.handles.keys()].map((key) => this.closeHandle(key)));
   }
 
-  /** Makes the key the most recently used one of its account. @returns the keys of the account */
+  /** Marks the key as the most recently used one of its account. @returns the keys of the account */
   private touch(key: string, account: string): Set<string> {
     const keys = this.keysOf.get(account) ?? new Set();
     this.keysOf.set(account, keys);

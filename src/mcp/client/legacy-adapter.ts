@@ -1,18 +1,18 @@
 /**
  * Client side of MCP 2025-11-25 and older, over streamable HTTP or HTTP+SSE.
  *
- * Sessions: callers that cannot answer requests of the server share one session. A caller with a profile has one of its
- * own, or shares that of callers with equal capabilities; where all are taken and it may share, it uses the common one.
- * A lost session is replaced by a new one, and the call is sent again only if `may-resend.ts` allows it.
+ * Sessions: callers that cannot answer requests of the server share one session. A caller with a profile has its own,
+ * or shares that of callers with equal capabilities; if all are taken and it may share, it uses the common one. A lost
+ * session is replaced by a new one, and the call is sent again only if `may-resend.ts` allows it.
  *
  * Notifications: list changes arrive on the stream of a session (GET), resource updates after `resources/subscribe`,
- * once per resource however many listen. Messages that name no call go to the only call of a session.
+ * once per resource, however many listen. Messages without a request id go to the only call of a session.
  * `logging/setLevel` is sent when the caller's level differs from that of its session. Tools that run only as tasks are
  * left to `legacy-tasks.ts`.
  *
- * Failures: a server that refuses the handshake as a modern server does, or loses sessions under an old verdict,
- * contradicts its era (`EraContradictedError`), and the channel probes again. A task whose session is lost is answered
- * with -32602.
+ * Failures: a server that rejects the handshake as a modern server does, or loses sessions under an old verdict,
+ * contradicts its era (`EraContradictedError`), and the channel probes again. Requests about a task whose session is
+ * lost return -32602.
  */
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import type {
@@ -46,13 +46,12 @@ import { isObject } from '../../platform/text/json.js';
 
 const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
-/** Timeout of subscribing to a resource, for which other listeners wait, and of unsubscribing. */
+/** Timeout of subscribing to a resource, which other listeners wait for, and of unsubscribing. */
 const SUBSCRIBE_MS = 5_000;
 
 /** Notifications of a legacy server in one session. */
 class LegacyListening {
   private handlers: ListenStreamHandlers | null = null;
-  /** Session of the last stream. */
   private last: LegacySession | null = null;
   /** True when a session had no stream just after it was opened: a 404 then says nothing about the session. */
   private isWithoutStreams = false;
@@ -68,12 +67,11 @@ class LegacyListening {
     return this.handlers !== null;
   }
 
-  /** Handles a notification of the session. */
   onNotification(text: string, method: string): void {
     this.handlers?.onNotification(text, method);
   }
 
-  /** Opens the stream, in a new session when the server does not find the one at hand. */
+  /** Opens the stream, in a new session when the server does not find the current one. */
   async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
     const timeLeft = deadlineIn(timeoutMs);
     const session = await this.session(timeLeft());
@@ -116,7 +114,7 @@ class LegacyListening {
     this.last = session;
     try {
       const heard = await set(filter, timeoutMs);
-      // The lists may have changed since the last session, without a notification.
+      // The lists might have changed since the last session, without a notification.
       for (const [method, flag] of listChanges) {
         if (isReplaced && heard[flag]) handlers.onNotification(JSON.stringify({ jsonrpc: '2.0', method }), method);
       }
@@ -153,17 +151,16 @@ class LegacyListening {
 
 /** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
-  /** Address of the server, or another name of it for error texts. */
+  /** Address of the server, or another name for error messages. */
   url: { host: string; isProgram?: boolean };
-  /** Session opened by the era probe. */
   opened?: OpenedSession;
-  /** True while the verdict is new: failures are then reported, not taken for an era change. */
+  /** True while the verdict is new: failures are then reported and do not cause another probe. */
   isFresh?: () => boolean;
-  /** True when the verdict is old enough to be doubted after the server has lost its sessions. */
+  /** True when the verdict is so old that lost sessions might mean another era. */
   isStale?: () => boolean;
   /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
-  /** True if all callers share one session whatever they can answer. It has the log level of the last one that set one. */
+  /** True if all callers share one session whatever they can answer. Its log level is the last one that was set. */
   hasOneSession?: boolean;
 }
 
@@ -173,7 +170,6 @@ export class LegacyAdapter implements ProtocolAdapter {
   readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
   private readonly tasks = new LegacyTasks();
-  /** Log level that each session of a caller has. */
   private readonly levels = new WeakMap<LegacySession, SessionLevel>();
 
   constructor(
@@ -235,8 +231,8 @@ export class LegacyAdapter implements ProtocolAdapter {
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
       else {
-        // Progress names its call by its token, which each call compares. Others go to the newest call of the session,
-        // in one that callers share only to the sole one.
+        // Progress notifications carry their call's token, which each call compares. Others go to the newest call of
+        // the session, or, if callers share it, to its only call.
         const calls = slot.calls.filter(() => true);
         const isNamed = method === 'notifications/progress';
         if (!isNamed && (slot === this.plain || slot.isShared) && calls.length > 1) return;
@@ -265,7 +261,6 @@ export class LegacyAdapter implements ProtocolAdapter {
     );
   }
 
-  /** Opens the session of a slot for a call, and sends it. */
   private async sendInNew(slot: SessionSlot, call: McpCall, timeoutMs: number): Promise<McpReply> {
     const timeLeft = deadlineIn(timeoutMs);
     const session = await this.session(slot, timeoutMs, call);
@@ -277,7 +272,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     return this.tasks.send(call, timeoutMs, (part, leftMs) => this.send(slot, slot.value ?? session, part, leftMs));
   }
 
-  /** Sends a request, and once more as {@link mayResend} allows. */
+  /** Sends a request, and again as {@link mayResend} allows. */
   private send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
     const until = performance.now() + timeoutMs;
     return this.requestWithLevel(slot, session, call, timeoutMs, false).catch(async (error: Error) => {
@@ -297,7 +292,6 @@ export class LegacyAdapter implements ProtocolAdapter {
     });
   }
 
-  /** Sends a call in a session that has the log level of its caller. */
   private requestWithLevel(
     slot: SessionSlot,
     session: LegacySession,
@@ -306,10 +300,10 @@ export class LegacyAdapter implements ProtocolAdapter {
     isRepeat: boolean,
   ): Promise<McpReply> {
     const { hasOneSession } = this.options;
-    // The session for all callers that cannot answer requests has no level.
+    // The session of all callers that cannot answer requests has no level.
     const level = (slot === this.plain && !hasOneSession) || call.session ? undefined : call.profile?.level;
     if (level === undefined) return session.request(call, timeoutMs, isRepeat);
-    // Other callers of the one session may wait for the same level.
+    // Other callers of the one session might wait for the same level.
     const cancellation = hasOneSession ? undefined : call.cancellation;
     return this.setLevel(session, level, isRepeat, cancellation).then(() => session.request(call, timeoutMs, isRepeat));
   }
@@ -329,7 +323,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 
   /**
-   * Returns the session of a slot, opening it first if needed. @throws EraContradictedError when the server refuses it
+   * Returns the session of a slot, opening it first if needed. @throws EraContradictedError when the server rejects it
    * as a modern server does
    */
   private async session(slot: SessionSlot, timeoutMs: number, call?: McpCall): Promise<LegacySession> {
@@ -346,7 +340,7 @@ export class LegacyAdapter implements ProtocolAdapter {
 }
 
 /**
- * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server refuses.
+ * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server rejects.
  */
 async function subscribe(
   session: LegacySession,

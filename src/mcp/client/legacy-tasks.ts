@@ -3,11 +3,11 @@
  * other tool.
  *
  * A call of such a tool is sent with `task: {ttl}`; the response names a task, whose result is awaited with
- * `tasks/result`. When the caller leaves or the time is over, `tasks/cancel` follows. A call that names a task itself
- * passes unchanged. Lists show the tools as `optional`, since callers need not know.
+ * `tasks/result`. When the caller disconnects or the call times out, `tasks/cancel` follows. A call that names a task
+ * itself passes unchanged. Lists show the tools as `optional`, since callers need not know.
  *
- * Which tools require a task is learned from every `tools/list` that passes. An unknown tool makes us list them once
- * more, at most every 5 s; if the list fails, the tool is called without a task, and the server says what is wrong.
+ * Which tools require a task is learned from every forwarded `tools/list`. An unknown tool causes another listing, at
+ * most every 5 s; if that fails, the tool is called without a task, and the server reports the error.
  */
 import { Logger } from '@nestjs/common';
 import { isObject } from '../../platform/text/json.js';
@@ -60,7 +60,6 @@ export class LegacyTasks {
     });
   }
 
-  /** Calls a tool, as a task if it requires one. */
   private async call(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
     const timeLeft = deadlineIn(timeoutMs);
     const params = call.params ?? '{}';
@@ -75,7 +74,7 @@ export class LegacyTasks {
     if (!isObject(task) || typeof task.taskId !== 'string') return reply;
     const about = JSON.stringify({ taskId: task.taskId });
     const ttlMs = typeof task.ttl === 'number' ? Math.min(task.ttl, TASK_TTL_MS) : TASK_TTL_MS;
-    // A caller that waits for as long as messages come waits for as long as the task lives, which may be silent.
+    // A caller that waits as long as messages arrive waits as long as the task lives, since a task can be silent.
     const waitMs = call.onNotification ? ttlMs : timeLeft();
     try {
       return await send({ ...call, method: 'tasks/result', params: about, timeoutMs: waitMs }, waitMs);

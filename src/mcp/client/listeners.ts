@@ -1,12 +1,12 @@
 /**
- * Listeners of one upstream, which share one stream. Its filter is the union of theirs.
+ * Listeners of one upstream, which share one stream. Its filter is the union of their filters.
  *
  * When the union changes, an adapter that can change an open stream does so; otherwise a new stream is opened before
  * the old one closes, so that no notification is lost. Changes run one after the other. Each listener receives what its
- * own filter names, never more than the upstream said it honours.
+ * own filter names, never more than the upstream honours.
  *
- * A stream that ends is opened again after the wait of `reopenMs`; afterwards all lists count as changed. If it cannot
- * be opened after 6 waits or more in a row, the listeners end with an UpstreamError.
+ * A stream that closes is opened again after the wait of `reopenMs`; afterwards all lists count as changed. If it
+ * cannot be opened after 6 or more consecutive waits, the listeners get an UpstreamError.
  */
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
@@ -15,16 +15,14 @@ import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
 import { GOOD_STREAM_MS, reopenMs } from './reopen-wait.js';
 
-/** A stream that cannot be opened after this many waits in a row is given up. */
+/** A stream that cannot be opened after this many consecutive waits is given up. */
 const RETRIES_MAX = 6;
 
 /** Buffer limit for notifications that arrive before the stream's acknowledgement. */
 export const EARLY_CHARS_MAX = 1024 * 1024;
 
-/** Timeout of reopening a stream. */
 const REOPEN_TIMEOUT_MS = 30_000;
 
-/** Stream over which an upstream sends notifications. */
 export interface ListenStream {
   /** Part of the filter that the upstream sends. */
   honoured: ListenFilter;
@@ -36,23 +34,21 @@ export interface ListenStream {
   close(): Promise<void>;
 }
 
-/** Callbacks of a stream's owner. */
 export interface ListenStreamHandlers {
   onNotification(text: string, method: string): void;
   /** @param retryMs the stream's last `retry`; null without one */
   lost(retryMs: number | null): void;
 }
 
-/** Opens a stream for a filter. If the upstream honours nothing, there may be no stream behind it. */
+/** Opens a stream for a filter. If the upstream honours nothing, it needs no stream. */
 export type OpenListening = (
   filter: ListenFilter,
   handlers: ListenStreamHandlers,
   timeoutMs: number,
 ) => Promise<ListenStream>;
 
-/** The stream that all listeners of an upstream share. */
 interface SharedStream {
-  /** Distinguishes it from a replaced stream, which still delivers for a moment and is ignored. */
+  /** Distinguishes it from a replaced stream, whose last messages are ignored. */
   id: object;
   current: ListenStream;
   filter: ListenFilter;
@@ -60,7 +56,6 @@ interface SharedStream {
   next?: ListenFilter;
 }
 
-/** Listeners of one upstream, and their stream. */
 export class Listeners {
   private readonly members = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
   private stream: SharedStream | null = null;
@@ -121,7 +116,10 @@ export class Listeners {
     void this.reopen();
   }
 
-  /** Ends all listeners and the stream. Never rejects. @param reason null when the connection was changed or deleted */
+  /**
+   * Removes all listeners and closes the stream. Never rejects. @param reason null when the connection was changed or
+   * deleted
+   */
   async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
@@ -196,7 +194,7 @@ export class Listeners {
     if (stream?.id !== id) return;
     this.stream = null;
     void stream.current.close();
-    // A stream on which nothing would be sent is opened again only for the next listener.
+    // A stream that would carry nothing is reopened only for the next listener.
     if (!stream.next && !hasAny(stream.current.honoured)) return;
     if (Date.now() - this.openedAt > GOOD_STREAM_MS) this.failures = 0;
     this.scheduleRetry(reopenMs(this.failures, retryMs));
@@ -240,7 +238,6 @@ export class Listeners {
   }
 }
 
-/** Union of several filters. */
 function union(filters: ListenFilter[]): ListenFilter {
   const lists = listFilter((flag) => filters.some((filter) => filter[flag]));
   const messages = filters.some((filter) => filter.messages) ? { messages: true } : {};
@@ -248,7 +245,6 @@ function union(filters: ListenFilter[]): ListenFilter {
   return { ...lists, ...messages, ...(uris.length > 0 && { resourceSubscriptions: uris }) };
 }
 
-/** Intersection of two filters. */
 export function common(requested: ListenFilter, offered: ListenFilter): ListenFilter {
   const messages = requested.messages && offered.messages ? { messages: true } : {};
   const both = { ...listFilter((flag) => requested[flag] === true && offered[flag] === true), ...messages };

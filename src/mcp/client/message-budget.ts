@@ -1,10 +1,9 @@
-/** Bounds of what an upstream may send. */
+/** Limits of the messages of an upstream. */
 interface MessageLimits {
-  /** Messages besides answers. */
+  /** Messages besides responses. */
   messages: number;
   /** Characters of these messages together. */
   chars: number;
-  /** Bytes of one response, and characters of one event. */
   answer: number;
 }
 
@@ -24,18 +23,17 @@ export function answerLimit(): number {
 const RENEWAL_MS = 60_000;
 
 /**
- * Limits the messages that come with one response, so that an upstream cannot occupy the process with a flood of them for
- * as long as a call may take. On a stream that stays open, each response and each minute renews the budget.
+ * Limits the messages that come with one response, so that an upstream cannot occupy the process with a flood of them
+ * for as long as a call can take. On a stream that stays open, each response and each minute renews the budget.
  */
 export class MessageBudget {
   private messages = 0;
   private chars = 0;
   private startedAt = 0;
 
-  /** @param isLasting true for a stream that stays open */
   constructor(private readonly isLasting = false) {}
 
-  /** Counts one message. @returns the exceeded limit, as a noun phrase; null while none is */
+  /** Counts one message. @returns the exceeded limit, as a noun phrase; null if none is exceeded */
   spend(chars: number): string | null {
     if (this.isLasting && Date.now() - this.startedAt > RENEWAL_MS) this.renew();
     this.messages += 1;
@@ -45,7 +43,6 @@ export class MessageBudget {
     return null;
   }
 
-  /** Starts a new count. */
   renew(): void {
     this.messages = 0;
     this.chars = 0;

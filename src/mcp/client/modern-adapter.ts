@@ -7,9 +7,9 @@
  * 30 s and an hour. Results with `ttlMs` are cached (`result-cache.ts`). Notifications come on one
  * `subscriptions/listen`; a server that does not know the method honours nothing.
  *
- * When the server says that a header is missing or wrong, the tools are listed again and the call is sent once more. An
- * answer without `resultType` raises a doubt about the era; a refusal as legacy servers send it proves that the call
- * did not run (`EraContradictedError`). A `resultType` other than `complete`, `input_required` and `task` is an
+ * When the server says that a header is missing or wrong, the tools are listed again and the call is sent again. A
+ * response without `resultType` makes the era doubtful; an error in the form of legacy servers proves that the call did
+ * not run (`EraContradictedError`). A `resultType` other than `complete`, `input_required` and `task` is an
  * UpstreamError.
  */
 import type {
@@ -54,7 +54,7 @@ const TOOLS_TIMEOUT_MS = 30_000;
 
 const METHOD = 'subscriptions/listen';
 
-/** Result of `server/discover` and the end of its validity. */
+/** Result of `server/discover` and when it expires. */
 export interface Discovered {
   identity: UpstreamIdentity;
   until: number;
@@ -64,9 +64,9 @@ export interface Discovered {
 export interface ModernOptions {
   /** Result of the `server/discover` that the era probe sent. */
   discovered?: Discovered;
-  /** True while the verdict is new: failures are then reported, not taken for an era change. */
+  /** True while the verdict is new: failures are then reported and do not cause another probe. */
   isFresh: () => boolean;
-  /** Called for a response that modern servers do not send. The response is returned all the same. */
+  /** Called for a response that modern servers do not send. The response is returned nevertheless. */
   invalidateEra(): void;
 }
 
@@ -125,7 +125,7 @@ export class ModernAdapter implements ProtocolAdapter {
     await this.discovery.close(async () => undefined);
   }
 
-  /** Sends a request, and once more if {@link mayResend} allows it as it was. */
+  /** Sends a request, and again unchanged if {@link mayResend} allows it. */
   private repeated(call: McpCall, timeLeft: () => number): Promise<McpReply> {
     return this.send(call, timeLeft()).catch((error: Error) => {
       if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error);
@@ -156,7 +156,7 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 
   /**
-   * Checks that a response is one of a modern server.
+   * Checks that a response is that of a modern server.
    *
    * @throws EraContradictedError when it proves that the request did not run
    */
@@ -164,7 +164,7 @@ export class ModernAdapter implements ProtocolAdapter {
     const { error } = reply;
     if (error) {
       if (error.code === rpcCode.invalidParams) this.cache.forgetPages(method);
-      // Legacy servers refuse a request without a session by a generic code without an id.
+      // Legacy servers reject a request without a session by a generic code without an id.
       const isGeneric = error.code === -32000 || error.code === rpcCode.invalidRequest;
       const isUnread = isGeneric && (reply.id === null || slice(reply.text, reply.id) === 'null');
       if ((error.code === rpcCode.unsupportedVersion || isUnread) && !this.options.isFresh())
@@ -177,7 +177,7 @@ export class ModernAdapter implements ProtocolAdapter {
     throw new UpstreamError(`The MCP server answered with a result of type "${type?.slice(0, 40)}", which is not MCP.`);
   }
 
-  /** Learns the header parameters of a `tools/list` reply and removes tools whose declaration is invalid. */
+  /** Learns the header parameters from a `tools/list` reply and removes tools with an invalid declaration. */
   private withoutInvalidTools(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const refused = this.tools.learnHeaders(items);
@@ -217,7 +217,7 @@ export function discovered(reply: McpReply, url: URL): Discovered {
 
 /**
  * Listens to a modern server by one `subscriptions/listen`, whose first message contains the honoured filter. A server
- * that refuses or does not know the method honours nothing.
+ * that rejects or does not know the method honours nothing.
  */
 function modernListening(wire: HttpWire, headers: Record<string, string>): OpenListening {
   return async (filter, handlers, timeoutMs) => {
@@ -242,8 +242,8 @@ function modernListening(wire: HttpWire, headers: Record<string, string>): OpenL
       onMessage: (data) => {
         const head = parseMessage(data);
         if (typeof head?.method !== 'string') {
-          // An error means that no notifications will be sent; a result means the end, which the closed stream signals
-          // too.
+          // An error means that no notifications will be sent; a result means the end, which the closed stream also
+          // signals.
           if (head?.error) acknowledge({});
         } else if (head.method === 'notifications/subscriptions/acknowledged') {
           const { notifications } = (head.params ?? {}) as { notifications?: unknown };

@@ -2,15 +2,15 @@
  * A session of MCP 2025-11-25 or older over one message pipe that all its callers share: the event stream and POST
  * address of HTTP+SSE, or the tunnel of an uplink.
  *
- * Request ids and progress tokens come from one counter of the pipe, never from a caller; answers and
- * `notifications/progress` find their call by them, and the caller's own token is put back. Other notifications, and
+ * Request ids and progress tokens come from one counter of the pipe, never from a caller; responses and
+ * `notifications/progress` find their call by them, and get the caller's own token back. Other notifications, and
  * requests of the peer (`sampling/createMessage` and the like), name no call. They go to the newest call only if all
  * running calls have the same caller; otherwise a notification goes to the owner of the session, as every list change
- * does, and a request is refused with -32601, because it may concern the call of another.
+ * does, and a request is rejected with -32601, since it might concern another caller's call.
  *
- * A call ends with its response, its timeout (messages restart it if the caller listens), the leaving of its caller, or
- * the end of the pipe. Except for `initialize`, the peer is told by `notifications/cancelled`. A late response is
- * dropped.
+ * A call finishes with its response, on timeout (messages restart it if the caller listens), when its caller
+ * disconnects, or when the pipe closes. Except for `initialize`, the peer then gets `notifications/cancelled`. A late
+ * response is dropped.
  */
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
@@ -42,45 +42,43 @@ import type { LegacySession, SessionHandlers } from './session-slots.js';
 import { SilenceTimer } from './silence-timer.js';
 import { UpstreamRequestResponder } from './upstream-request-responder.js';
 
-/** Methods during which servers ask their clients. */
+/** Methods during which servers send requests to their clients. */
 const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Transport of a session. Its owner gives received messages to {@link PipeSession.receive}. */
+/** Transport of a session. Its owner passes received messages to {@link PipeSession.receive}. */
 export interface Pipe {
-  /** Name of the peer in error texts. */
+  /** Name of the peer in error messages. */
   readonly host: string;
   /** Allocates a request id, also used as progress token. */
   takeId(): number;
   /**
-   * Sends a request, or the notification that ends the handshake.
+   * Sends a request, or the notification that completes the handshake.
    *
    * @throws UpstreamFailure, SessionLostError when the peer no longer knows the session
    */
   send(text: string, call: McpCall, timeoutMs: number): Promise<void>;
-  /** Sends a notification. Never throws. */
+  /** Never throws. */
   notify(text: string): void;
   /** Sends a response to a request of the peer. Never throws. */
   sendResponse(text: string): void;
-  /** The error for a refused `initialize`. @param message that of the peer */
+  /** The error for a rejected `initialize`. @param message that of the peer */
   toRejection(message: string): Error;
-  /** The error of a call during which the pipe ended. */
   toClosedError(): Error;
-  /** Called once when the session has ended. */
+  /** Called once when the session has closed. */
   close(): void;
 }
 
-/** The session of one pipe. */
 export class PipeSession implements LegacySession {
   identity: UpstreamIdentity;
   readonly isStateful = true;
-  /** Reason of the end; null while the pipe is open. */
+  /** Why the pipe closed; null while it is open. */
   loss: Error | null = null;
   private readonly running = new Map<number, RunningCall>();
   private onListeningEnd: (() => void) | null = null;
 
   /**
    * @param capabilities those of the session's client; without any, no request of the peer is forwarded
-   * @param handlers may be completed later; without `onRequest`, requests that no running call can answer are refused
+   * @param handlers may be completed later; without `onRequest`, requests that no running call can answer are rejected
    */
   constructor(
     readonly pipe: Pipe,
@@ -100,7 +98,7 @@ export class PipeSession implements LegacySession {
     const reply = await this.request(call, timeoutMs, true);
     if (reply.error) throw pipe.toRejection(reply.error.message);
     this.identity = identityOfInitialize(resultOf(reply), pipe);
-    // A server that fails at the notification may still answer requests.
+    // A server that fails at the notification might still handle requests.
     await pipe
       .send(requestText(null, 'notifications/initialized', undefined), call, ERRAND_MS)
       .catch((error: Error) => {
@@ -147,7 +145,7 @@ export class PipeSession implements LegacySession {
     this.fail(new UpstreamError('The connection was changed or deleted meanwhile.', { outcomeUnknown: true }));
   }
 
-  /** Ends the session with its pipe, and fails all running calls. */
+  /** Closes the session with its pipe, and fails all running calls. */
   fail(error: Error): void {
     if (this.loss) return;
     this.loss = error;
@@ -157,7 +155,6 @@ export class PipeSession implements LegacySession {
     this.onListeningEnd?.();
   }
 
-  /** Fails the call with this id; without an id, the only one. */
   failCall(id: number | null, error: Error): void {
     const [only, ...more] = this.running.values();
     const call = id === null ? (more.length === 0 ? only : undefined) : this.running.get(id);
@@ -170,7 +167,7 @@ export class PipeSession implements LegacySession {
     if (typeof method !== 'string') {
       const id = numericId(head.id) as number;
       const [only, ...more] = this.running.keys();
-      // Late answers have ids of ours; another one can only be meant for the call that runs.
+      // Late responses have ids that Slipway issued; any other can only be meant for the running call.
       const isStray = !(id > 0) && more.length === 0 && ('result' in head || 'error' in head);
       const callId = isStray && only !== undefined ? only : id;
       const call = this.running.get(callId);
@@ -197,8 +194,9 @@ export class PipeSession implements LegacySession {
   }
 
   /**
-   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Answers a ping here, and
-   * a request when there is no such call, or when it may concern a call of another caller, to whom alone it may be shown.
+   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Handles pings
+   * here. Rejects a request when there is no such call, or when it might concern a call of another caller, who alone
+   * may see it.
    */
   private requested(text: string, method: string): void {
     const asking = [...this.running.values()].filter(({ canRespond, mayAsk }) => canRespond || mayAsk);
@@ -206,7 +204,7 @@ export class PipeSession implements LegacySession {
     const call = method !== 'ping' && haveOneOwner(asking) ? able.at(-1) : undefined;
     if (call) return call.requested(text, method);
     const { onRequest } = this.handlers;
-    // The request may concern the call of another caller.
+    // The request might concern another caller's call.
     const refuse = () =>
       Promise.resolve(
         errorAnswer(
@@ -220,12 +218,11 @@ export class PipeSession implements LegacySession {
   }
 }
 
-/** False for calls of several callers, or of callers without an identity. */
+/** False for calls of several callers, or of anonymous ones. */
 function haveOneOwner(calls: RunningCall[]): boolean {
   return calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === calls[0]?.owner);
 }
 
-/** One running request. */
 class RunningCall {
   private readonly responder: UpstreamRequestResponder;
   onOver: () => void = () => undefined;
@@ -245,7 +242,6 @@ class RunningCall {
     call.cancellation?.notify(this.onLeft);
   }
 
-  /** Profile key of the caller. */
   get owner(): string | undefined {
     return this.call.profile?.key;
   }
@@ -254,7 +250,6 @@ class RunningCall {
     return this.call.onRequest !== undefined;
   }
 
-  /** True if the peer may ask its client during the call. */
   get mayAsk(): boolean {
     return ASKS.has(this.call.method);
   }

@@ -19,17 +19,17 @@ export interface ProtocolAdapter {
    */
   request(call: McpCall, timeoutMs: number): Promise<McpReply>;
   listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
-  /** Sends a notification in the session of a caller profile in this process; absent for an era without sessions. */
+  /** Sends a notification in a caller profile's session in this process; absent for an era without sessions. */
   notify?(profileKey: string, text: string): void;
-  /** Ends the session of a caller profile in this process. Never rejects. */
+  /** Closes a caller profile's session in this process. Never rejects. */
   release(profileKey: string): Promise<void>;
   /** Closes all sessions. Never rejects. */
   close(forGood?: boolean): Promise<void>;
 }
 
-/** The upstream refused to open a session as a server of the other era does. */
+/** The upstream rejected a session as a server of the other era does. */
 export class HandshakeRefusedError extends UpstreamError {
-  /** @param isOtherEra the error code is one with which modern servers refuse `initialize` */
+  /** @param isOtherEra the error code is one with which modern servers reject `initialize` */
   constructor(
     message: string,
     readonly isOtherEra: boolean,
@@ -46,34 +46,34 @@ export function isOutOfPlace(error: unknown): boolean {
   return error instanceof UpstreamError && OUT_OF_PLACE.has(error.status);
 }
 
-/** Address of a server that refused, and the headers that it was sent. */
+/** Address of the server that rejected a request, and the headers it was sent. */
 interface Target {
   url: URL;
   headers: Record<string, string>;
 }
 
 /**
- * Error text of a refusal with the sent credentials redacted: servers often repeat them, and the text is stored and
+ * Message of a rejection with the sent credentials redacted: servers often repeat them, and the message is stored and
  * shown.
  */
 export function refusalText(target: Target, words: string): string {
   return `${target.url.host} refused to open an MCP session: ${withoutSecrets(target, words).slice(0, 1_000)}`;
 }
 
-/** Length of a body that is searched for the server's words. */
+/** Length limit of a body that is searched for the server's message. */
 const WORDS_BYTES_MAX = 16 * 1024;
 
 /** Members in which APIs explain an error. */
 const EXPLANATIONS = ['message', 'error_description', 'detail', 'error', 'title'];
 
-/** The words in the text or JSON body of an error, without what looks like a secret; empty for other bodies. */
+/** The message in the text or JSON body of an error, without what looks like a secret; empty for other bodies. */
 export function wordsOf(target: Target, contentType: string, body: string | null): string {
   if (body === null || body.length > WORDS_BYTES_MAX || !/json|text\/plain/i.test(contentType)) return '';
   let value: unknown = body;
   try {
     value = JSON.parse(body);
   } catch {
-    // Text.
+    // Plain text.
   }
   return redactText(withoutSecrets(target, explanation(value) ?? body))
     .replace(/\s+/g, ' ')
@@ -86,7 +86,7 @@ function explanation(value: unknown): string | null {
   return EXPLANATIONS.reduce<string | null>((text, member) => text ?? explanation(value[member]), null);
 }
 
-/** A server's text without the credentials that it was sent; values of up to 3 characters are none. */
+/** A server's message without the credentials it was sent; values of up to 3 characters are not redacted. */
 function withoutSecrets({ url, headers }: Target, text: string): string {
   const secrets = [
     ...Object.values(headers).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),

@@ -3,9 +3,9 @@
  * 2026-07-28), up to an hour.
  *
  * Key: channel, method, params without `_meta`, and the capabilities of the caller, on which a result may depend.
- * Invalidation counts a generation up: by `notifications/…/list_changed`, `notifications/resources/updated`, a refused
- * cursor (all pages of the list), or a change that we found otherwise. The key is made before the request is sent, so a
- * result that was overtaken by a change is never found.
+ * Invalidation increments a generation: on `notifications/…/list_changed`, `notifications/resources/updated`, a
+ * rejected cursor (all pages of the list), or a change found otherwise. The key is computed before the request is sent,
+ * so a result older than a change is never found.
  *
  * Not cached: a result above 1 MB, incomplete results, and requests with `inputResponses` or `requestState`. All
  * channels of the process share 64 MB (characters).
@@ -18,7 +18,7 @@ import { TTL_MS_MAX } from '../protocol/protocol.js';
 /** Size limits of cached results in characters: all channels of a process together, and one result. */
 const CHARS_MAX = 64 * 1024 * 1024;
 const RESULT_CHARS_MAX = 1024 * 1024;
-/** Shorter results count as this long, which bounds their number to 20,971. */
+/** Shorter results count as this long, which limits their number to 20,971. */
 const RESULT_CHARS_MIN = 3_200;
 
 const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
@@ -32,7 +32,6 @@ const staleBy: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['resources/read', new Set(['notifications/resources/updated', 'notifications/resources/list_changed'])],
 ]);
 
-/** Cached results of all channels of a process, under one size limit. */
 export class ResultStore {
   readonly results = new LRUCache<string, McpReply>({
     maxSize: CHARS_MAX,
@@ -41,13 +40,11 @@ export class ResultStore {
   });
   private lastChannel = 0;
 
-  /** The cache of one channel, isolated from those of others. */
   forChannel(): ResultCache {
     return new ResultCache(this.results, `${(this.lastChannel += 1)}`);
   }
 }
 
-/** Cached results of one channel. */
 export class ResultCache {
   /** Generation per method, incremented to invalidate its results. */
   private readonly generations = new Map<string, number>();
@@ -87,7 +84,6 @@ export class ResultCache {
     this.results.set(key, reply, { ttl: Math.min(Math.ceil(ttlMs), TTL_MS_MAX) });
   }
 
-  /** Invalidates the results that a notification makes stale. */
   invalidate(notification: string): void {
     for (const [method, reasons] of staleBy) if (reasons.has(notification)) this.forget(method);
   }
@@ -97,12 +93,11 @@ export class ResultCache {
     for (const method of LISTS) this.forget(method);
   }
 
-  /** Invalidates every page of a list whose cursor was refused. */
+  /** Invalidates every page of a list whose cursor was rejected. */
   forgetPages(method: string): void {
     if (LISTS.includes(method)) this.forget(method);
   }
 
-  /** Invalidates all results. */
   clear(): void {
     for (const method of staleBy.keys()) this.forget(method);
   }

@@ -6,13 +6,12 @@ import type { ServerInfo } from '../protocol/protocol.js';
 import { isObject, withoutBom } from '../../platform/text/json.js';
 import { parseBounded } from '../../platform/text/json-bounds.js';
 
-/** Path of the server card at the origin of a server. */
 const CARD_PATH = '/.well-known/mcp/server-card.json';
 
 const CARD_BYTES_MAX = 1024 * 1024;
 const REDIRECTS_MAX = 3;
 
-/** Limit of items per list. A larger list is refused instead of cut, because unscanned items would still be served. */
+/** Limit of items per list. A larger list is rejected instead of cut, because unscanned items would still be served. */
 export const ITEMS_MAX = 1_000;
 
 /**
@@ -42,7 +41,7 @@ const lists = {
 
 /**
  * Fetches the card published at `{origin}/.well-known/mcp/server-card.json`. Returns null when there is none, it is
- * invalid, or it cannot be fetched: unreachable, refused by the egress policy, larger than 1 MB, or timed out. Follows
+ * invalid, or it cannot be fetched: unreachable, blocked by the egress policy, larger than 1 MB, or timed out. Follows
  * redirects within the origin only, so that the card is the server's own. Never rejects.
  *
  * @param timeoutMs total timeout
@@ -71,7 +70,7 @@ export async function fetchServerCard(
 /**
  * Parses a server card sent by a client. Validates only members that Slipway reads: published clients copy cards from
  * bundle manifests, whose tools have no schemas and whose prompt arguments are plain strings (converted to `{name}`). A
- * null list counts as absent.
+ * null list is treated as absent.
  *
  * @throws InvalidInputError naming the invalid member, such as `serverCard.tools.0.name must be a string`
  */
@@ -131,7 +130,7 @@ function requireText(value: unknown, path: string): void {
   if (value === '') throw new InvalidInputError(`${path} must not be empty`);
 }
 
-/** Null counts as absent: generators write it for unknown values. */
+/** Null is treated as absent: generators write it for unknown values. */
 function requireOptional(value: unknown, type: 'string' | 'object', path: string): void {
   if (value === undefined || value === null) return;
   if (type === 'string' ? typeof value === 'string' : isObject(value)) return;

@@ -20,26 +20,26 @@ export interface ServerScan extends UpstreamIdentity {
 export interface ScanOptions {
   /** Timeout of the whole scan. */
   timeoutMs: number;
-  /** Receives progress as sentences for the publisher. */
+  /** Receives progress messages for the publisher. */
   onProgress?(message: string): void;
 }
 
 /**
- * Reads all lists of a server without calling its tools. Requests only declared lists; one that the server then does
- * not know counts as empty, and so does one other than the tools that it refuses or breaks. Omits and reports items without
- * a name, and those nested beyond 100 levels. Leaves the channel open.
+ * Reads all lists of a server without calling its tools. Requests only declared lists. A list that the server does not
+ * know is treated as empty, as is any list other than the tools that it rejects or sends malformed. Omits and reports
+ * items without a name, and those nested beyond 100 levels. Leaves the channel open.
  *
- * Of items with one name the first counts. A list ends where a cursor comes twice, after 64 pages, 1,000 items or 16 MB, with
- * a warning.
+ * The first of items with equal names is used. Reading stops, with a warning, at a repeated cursor or after 64 pages,
+ * 1,000 items or 16 MB.
  *
- * @throws UpstreamFailure when the server is unreachable, or refuses its tools
+ * @throws UpstreamFailure when the server is unreachable, or rejects the request for its tools
  */
 export async function scanServer(channel: Channel, options: ScanOptions): Promise<ServerScan> {
   return new Scan(channel, options).run();
 }
 
 class Scan {
-  /** Rest of the timeout for each request, at least 1 ms, which then ends the scan. */
+  /** Remaining timeout for each request, at least 1 ms, which makes the scan time out. */
   private readonly timeLeft: () => number;
   private readonly tell: (message: string) => void;
 

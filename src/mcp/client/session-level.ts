@@ -2,12 +2,11 @@ import type { McpCall } from '../protocol/channel.js';
 import { CallerLeftError } from '../protocol/mcp-errors.js';
 import { SessionLostError } from './may-resend.js';
 
-/** Log level of one upstream session. */
 export class SessionLevel {
   private last: { level: string; set: Promise<unknown> } | null = null;
 
   /**
-   * Sets the level, unless the session has it, or the server has failed to set it.
+   * Sets the level, unless the session already has it, or the server has failed to set it.
    *
    * @param request sends the request @throws SessionLostError, CallerLeftError
    */
@@ -19,7 +18,7 @@ export class SessionLevel {
     await this.last.set;
   }
 
-  /** Keeps the level as set, so that a silent server delays one call only. */
+  /** Treats the level as set, so that an unresponsive server delays only one call. */
   private handleFailure(level: string, error: unknown): void {
     if (!(error instanceof SessionLostError || error instanceof CallerLeftError)) return;
     if (this.last?.level === level) this.last = null;

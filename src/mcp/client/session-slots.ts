@@ -2,13 +2,13 @@
  * Sessions with a legacy upstream, one per slot, opened on demand and opened again after they were lost.
  *
  * The channel has one slot for all callers without a profile (`LegacyAdapter`), and here one per caller profile,
- * because a server may ask its client during a call, and only the right one may answer. Callers with equal capabilities
- * may share a slot (10 per upstream). There are at most 100 slots: above that the longest idle one ends; while all are
- * in use, a caller that needs its own fails with an UpstreamError. A slot without calls and listeners ends after 10
- * minutes.
+ * because a server can send requests during a call, and only the right client may answer. Callers with equal
+ * capabilities may share a slot (10 per upstream). There are at most 100 slots: above that the longest idle one closes;
+ * while all are in use, a caller that needs its own fails with an UpstreamError. A slot without calls and listeners
+ * closes after 10 minutes.
  *
- * A server that refuses requests without a sign of having read them, or by a code of lost sessions, may have lost the
- * session. It is asked by `ping` (`mayProbe`), at most every 30 s unless it answered the last one.
+ * A server that rejects requests without a sign of having read them, or with a code of lost sessions, might have lost
+ * the session. It gets a `ping` (`mayProbe`), at most every 30 s unless it responded to the last one.
  */
 import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
@@ -19,10 +19,10 @@ import { Listeners, type OpenListening } from './listeners.js';
 import { SingleFlight } from './single-flight.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** Limit of caller-owned sessions per upstream; above it the longest idle one is ended. */
+/** Limit of caller-owned sessions per upstream; above it the longest idle one is closed. */
 const PROFILES_MAX = 100;
 
-/** Limit of sessions per upstream that callers with equal capabilities share; other callers use that of all. */
+/** Limit of sessions per upstream that callers with equal capabilities share; other callers use the common one. */
 const SHARED_MAX = 10;
 
 /** Idle timeout of a caller-owned session. */
@@ -30,14 +30,12 @@ const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
 /**
- * Interval of the probes in the sessions of a slot. A server that answers none of them, although it knows the session,
- * loses its session that often.
+ * Interval of the pings in the sessions of a slot. A server that responds to none of them, although it knows the
+ * session, loses its session that often.
  */
 const PROBE_EVERY_MS = 30_000;
 
-/** Callbacks of a session for events outside of its calls. */
 export interface SessionHandlers {
-  /** Receives a notification that belongs to no call. */
   onNotification(text: string, method: string): void;
   /**
    * Answers a server request that belongs to no call. @param ofCall answers during a call that runs in the session, if
@@ -48,17 +46,16 @@ export interface SessionHandlers {
   onLost(session: LegacySession): void;
   /** True if a session in doubt may be probed now. */
   mayProbe(): boolean;
-  /** Called when the server has answered a probe, so that the next one may follow at once. */
+  /** Called when the server has responded to a probe, so that the next one can follow immediately. */
   onKnown(): void;
 }
 
-/** A session with a server of 2025-11-25 or older. */
 export interface LegacySession {
   readonly identity: UpstreamIdentity;
-  /** False when the server answers each request by itself. */
+  /** False when the server handles each request separately. */
   readonly isStateful: boolean;
   /**
-   * @param isRepeat the request was already sent once in a lost session; it is not resent again
+   * @param isRepeat the request was already sent once in a lost session; it is not resent a second time
    *
    * @throws UpstreamFailure, SessionLostError when the request did not run because the session no longer exists
    */
@@ -68,18 +65,18 @@ export interface LegacySession {
   /**
    * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
    *
-   * @param onEnd called when the server's stream ends, with its last `retry` in milliseconds, null without one
+   * @param onEnd called when the server's stream closes, with its last `retry` in milliseconds, null without one
    * @throws UpstreamFailure, SessionLostError when the server does not find the session, or has nothing at this address
    */
   startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean>;
   stopListening(): void;
   /**
-   * Asks by `ping` if the server knows the session: true if it answers, false if it refuses, null without either. Missing where
-   * the server itself reports the end of a session. Never rejects.
+   * Checks by `ping` whether the server knows the session: true if it responds, false if it rejects the ping, null
+   * otherwise. Absent if the server itself reports that a session has closed. Never rejects.
    */
   ping?(): Promise<boolean | null>;
   /**
-   * Ends the session here, and upstream too unless the upstream restores it by name and `forGood` is not set. Never
+   * Closes the session here, and upstream too, unless the upstream restores it by name and `forGood` is not set. Never
    * rejects.
    */
   close(forGood?: boolean): Promise<void>;
@@ -94,17 +91,14 @@ export interface OpenedSession {
 /** Opens a session of one transport, for one caller that can answer server requests, or for all that cannot. */
 export type OpenSession = (profile: CallerProfile | undefined, handlers: SessionHandlers) => Promise<LegacySession>;
 
-/** One session, its calls and its listeners. */
 export class SessionSlot extends SingleFlight<LegacySession> {
   lastUsedAt = Date.now();
   running = 0;
-  /** Log level of the caller, for a session that is opened to listen in. */
+  /** Log level of the caller, for a session opened to listen in. */
   level: string | undefined;
   /** True if callers with equal capabilities share the session. */
   readonly isShared: boolean;
-  /** Calls in the session. */
   readonly calls = new CallList<McpCall>();
-  /** Listeners to the session. */
   readonly listeners: Listeners;
 
   private readonly handlers: SessionHandlers;
@@ -123,7 +117,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
       if (profile && !this.listeners.isEmpty) this.listeners.restart();
     };
     const onRequest: SessionHandlers['onRequest'] = (method, params, ofCall) => {
-      // A server may ask before the call that opens its session was sent.
+      // A server might send a request before the call that opens its session was sent.
       const [waiting] = ofCall
         ? [ofCall]
         : this.calls.filter((call) => call.onRequest !== undefined).map((call) => call.onRequest);
@@ -134,7 +128,8 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     const handlers: SessionHandlers = { onNotification, onRequest, onLost, onKnown, mayProbe: () => this.mayProbe() };
     super(async () => {
       const session = await open(profile, handlers);
-      // Who refuses a ping in a new session answers none: then a refusal proves nothing about the lost session before.
+      // A server that rejects a ping in a new session rejects them all: a rejection then proves nothing about the lost
+      // session.
       if (performance.now() < this.nextProbeAt) {
         void session.ping?.().then((isKnown) => isKnown && onKnown());
       }
@@ -145,7 +140,7 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     this.listeners = new Listeners(openListening);
   }
 
-  /** Takes over a session that was opened elsewhere. */
+  /** Takes over a session opened elsewhere. */
   adopt({ session, handlers }: OpenedSession): void {
     Object.assign(handlers, this.handlers);
     this.value = session;
@@ -176,8 +171,8 @@ export class ProfileSlots {
   ) {}
 
   /**
-   * Runs `work` with the caller's slot, which is not ended meanwhile. Returns null without running it when all slots
-   * are taken and the caller may share a session.
+   * Runs `work` with the caller's slot, which stays open meanwhile. Returns null without running it when all slots are
+   * taken and the caller may share a session.
    *
    * @throws UpstreamError when all slots are in use and the caller needs its own
    */

@@ -1,11 +1,11 @@
-/** Longest time of a call whose timeout its messages restart. */
+/** Maximum duration of a call whose timeout is restarted by messages. */
 export const CALL_MS_MAX = 60 * 60_000;
 
-/** Timeout of the silence in a call, which its messages restart, and of the call as a whole: an hour. */
+/** Timeout of the silence in a call, restarted by messages, and of the call as a whole: an hour. */
 export class SilenceTimer {
   private timer: NodeJS.Timeout;
 
-  /** @param startedAt begin of the call in epoch milliseconds */
+  /** @param startedAt start of the call in epoch milliseconds */
   constructor(
     private readonly timeoutMs: number,
     private readonly onExpired: () => void,
@@ -19,7 +19,7 @@ export class SilenceTimer {
     return this.leftMs <= 1;
   }
 
-  /** Restarts the timeout, also one that has just expired. Not to be called after {@link stop}. */
+  /** Restarts the timeout, even one that has just expired. Do not call it after {@link stop}. */
   restart(): void {
     const { leftMs } = this;
     if (leftMs >= this.timeoutMs) return void this.timer.refresh();

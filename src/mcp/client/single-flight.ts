@@ -2,26 +2,24 @@
  * A value that costs a dial (a session, an identity, an adapter), opened once for all callers that want it at the same
  * time.
  *
- * Opening does not end with the caller that began it: each caller waits for its own time, and the value serves the
- * others. A failure is given to everybody who asks within a second, so that an unreachable upstream costs one dial.
- * `lose` discards exactly the value that failed, never its successor. After `close` nothing is opened, and a value that
- * comes late is ended.
+ * Opening does not stop when the caller that started it disconnects: each caller waits for its own timeout, and the
+ * value serves the others. Callers within a second after a failure get the same error, so that an unreachable upstream
+ * costs one dial. `discard` drops exactly the value that failed, never its successor. After `close` nothing is opened,
+ * and a value that arrives late is closed.
  */
 import type { Cancellation } from '../protocol/cancellation.js';
 import { withinDeadline } from '../protocol/deadline.js';
 import { StartingError, tooLate, UpstreamError } from '../protocol/mcp-errors.js';
 
-/** Time for which a failure is returned to further callers, so that an unreachable upstream costs one dial. */
 const FAILURE_MS = 1_000;
 
-/** A value opened once for all concurrent callers, and again after it was lost. */
 export class SingleFlight<T> {
   value: T | null = null;
   private opening: Promise<T> | null = null;
   private failure: { error: Error; until: number } | null = null;
   private isClosed = false;
 
-  /** @param upstream named in timeout errors; a program that opens late is starting */
+  /** @param upstream named in timeout errors; for a program, a timeout means that it is still starting */
   constructor(
     private readonly open: () => Promise<T>,
     private readonly upstream: { host: string; isProgram?: boolean },
@@ -51,7 +49,7 @@ export class SingleFlight<T> {
     if (this.value === value) this.value = null;
   }
 
-  /** Closes for good. A value that is still being opened is ended as soon as it is open. */
+  /** Closes permanently. A value that is still being opened is closed as soon as it is open. */
   async close(end: (value: T) => Promise<void>): Promise<void> {
     this.isClosed = true;
     const { value, opening } = this;

@@ -1,13 +1,13 @@
 /**
  * An upstream channel shared by its callers. Every call to a connection or a release passes here.
  *
- * For each call it asks the owner (a connection, or a release with the values of its callers) whether it may be sent,
- * sets the timeout, adds trace context to `_meta`, and reports the outcome to the owner, which decides the error that
- * the caller sees. With telemetry on, a call is a client span named `tools/call <tool>`.
+ * For each call it checks with the owner (a connection, or a release with the values of its callers) that it may be
+ * sent, sets the timeout, adds trace context to `_meta`, and reports the outcome to the owner, which decides the error
+ * that the caller sees. With telemetry on, a call is a client span named `tools/call <tool>`.
  *
- * It has the catalogs of tools: one for callers without capabilities, and up to 20 for others, as some servers list a
- * tool only to clients that they can ask. It counts calls and listeners, so that a pool closes it when idle, and drains
- * them: for an hour at most, a minute after its owner was deleted.
+ * It has the catalogs of tools: one for callers without capabilities, and up to 20 for others, since some servers list
+ * a tool only to clients that can answer requests. It counts calls and listeners, so that a pool closes it when idle,
+ * and drains them: for at most an hour, or a minute after its owner was deleted.
  */
 import { LRUCache } from 'lru-cache';
 import { sharedProfile } from '../protocol/session.js';
@@ -37,25 +37,23 @@ const CAPABILITIES_CHARS_MAX = 4_096;
 /** Drain time of running calls after their connection or release was deleted. */
 const DELETED_DRAIN_MS_MAX = 60_000;
 
-/** Owner of a handle: a connection, or a release with the values of its callers. */
 export interface HandleOwner {
   /** Error that prevents a call; null to send it. */
   refusal?(call: McpCall): Error | null;
-  /** Timeout of a call in place of its own. */
+  /** Replaces the timeout of a call. */
   timeoutOf?(call: McpCall): number;
-  /** Called when a request was answered, with a result or a JSON-RPC error. Must not throw. */
+  /** Called on the reply to a request, a result or a JSON-RPC error. Must not throw. */
   succeeded?(call?: McpCall, reply?: McpReply): void;
   /**
    * Called when a request failed. @param isGone the owner was deleted meanwhile @returns the error for its caller. Must not
    * throw
    */
   failed(method: string, error: Error, isGone: boolean): Error;
-  /** The hooks of its tool calls; absent where the calls of clients have passed them before. */
+  /** The hooks of its tool calls; absent if the calls of clients have already passed them. */
   callHooks?: CallHooks;
   hookedTarget?(): HookedTarget;
 }
 
-/** An upstream channel with its owner, its catalogs and the count of its users. */
 export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements Channel {
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
@@ -88,7 +86,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   private trace(call: McpCall, after?: (reply: McpReply) => Promise<McpReply>): Promise<McpReply> {
     const traced = tracing();
     if (!traced) return this.send(call, after);
-    // Name and attributes by the semantic conventions of OpenTelemetry for MCP.
+    // Name and attributes follow the semantic conventions of OpenTelemetry for MCP.
     const { method, params, invocationId } = call;
     const nameText = method === 'tools/call' ? memberText(params ?? '{}', 'name') : undefined;
     const tool = nameText?.startsWith('"') ? (JSON.parse(nameText) as string) : undefined;
@@ -110,7 +108,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     observed.onListChange = this.tellListeners;
     if (call.onNotification) observed.onNotification = this.withListChanges(call.onNotification);
     this.begin();
-    // One promise for the count of running calls, the status, and the end of the process.
+    // One promise for the count of running calls, the status, and the exit of the process.
     return new Promise((resolve, reject) => {
       const leave = callsOfProcess.add({ call, reject });
       const answer = this.channel.request(observed);
@@ -130,7 +128,10 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     });
   }
 
-  /** The catalog that a caller with these capabilities sees: some servers list a tool only to clients that it can ask. */
+  /**
+   * The catalog that a caller with these capabilities sees: some servers list a tool only to clients that can answer
+   * requests.
+   */
   catalogFor(capabilities: Record<string, unknown> | undefined): ToolCatalog {
     const key = JSON.stringify(capabilities ?? {});
     if (key === '{}' || key.length > CAPABILITIES_CHARS_MAX) return this.catalog;
@@ -139,7 +140,6 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return catalog;
   }
 
-  /** Sends the requests for lists of a caller with these capabilities. */
   listsFor(capabilities: Record<string, unknown> = {}): Pick<Channel, 'request'> {
     return {
       request: async (call) => {
@@ -192,7 +192,10 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return this.channel.close(forGood);
   }
 
-  /** Ends the listeners, and closes after the running calls have ended: in an hour at most, and in a minute `forGood`. */
+  /**
+   * Removes the listeners, and closes when the running calls have finished: after at most an hour, or a minute with
+   * `forGood`.
+   */
   async retire(forGood?: boolean): Promise<void> {
     for (const { listener } of [...this.listening]) listener.onEnd(null);
     if (this.running > 0) {
@@ -212,7 +215,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return this.running === 0 && this.listening.size === 0;
   }
 
-  /** Passes a list change that came with a call to the listeners, who might not hear of it otherwise. */
+  /** Passes a list change received during a call to the listeners, which might not receive it otherwise. */
   private readonly tellListeners = (text: string, method: string): void => {
     for (const { filter, listener } of this.listening) {
       if (matchesFilter(filter, method, undefined)) listener.onNotification(text, method);

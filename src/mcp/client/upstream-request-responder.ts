@@ -1,18 +1,17 @@
 /**
  * Requests that an upstream sends to its client during one call.
  *
- * `roots/list`, `sampling/createMessage` and `elicitation/create` go to the caller, if it can answer. `ping` is
- * answered here; every other method gets -32601. A caller that cannot be reached is answered with an error, so that the
- * upstream does not wait. While the caller has a request open, the timeout of the call waits (`isHolding`).
+ * `roots/list`, `sampling/createMessage` and `elicitation/create` go to the caller, if it can answer. `ping` is handled
+ * here; every other method gets -32601. If the caller cannot be reached, the upstream gets an error, so that it does
+ * not wait. While the caller has a request open, the timeout of the call waits (`isHolding`).
  */
 import type { McpCall } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
 import { answerText, errorAnswer, unansweredRequest } from '../protocol/messages.js';
 
-/** Methods forwarded to a caller that supports them; others are answered here. */
+/** Methods forwarded to a caller that supports them; others are handled here. */
 const FORWARDED: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
 
-/** Answers the requests of one call. */
 export class UpstreamRequestResponder {
   private open = 0;
   private answeredAt = -Infinity;

@@ -40,7 +40,6 @@ export class EraMemory {
     throw failure;
   }
 
-  /** Discards a contradicted verdict, so that the next caller probes again. */
   async forget(url: URL, verdict: EraVerdict): Promise<void> {
     const key = keyOf(url);
     if (this.verdicts.get(key)?.learnedAt === verdict.learnedAt) this.verdicts.delete(key);
@@ -58,7 +57,7 @@ export class EraMemory {
     return stored;
   }
 
-  /** Replaces the verdict of an endpoint by one that says more. */
+  /** Replaces the verdict of an endpoint by a more specific one. */
   async refine(url: URL, verdict: EraVerdict): Promise<void> {
     await this.store(keyOf(url), verdict);
   }
@@ -69,7 +68,7 @@ export class EraMemory {
     return verdict;
   }
 
-  /** A database failure costs a probe, not the call. */
+  /** A database failure costs a probe and does not fail the call. */
   private async withStore<T>(work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();

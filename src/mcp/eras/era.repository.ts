@@ -16,25 +16,23 @@ const SWEEP_EVERY_MS = 3_600_000;
  */
 type EndpointKind = 'modern' | 'both' | 'streamable' | 'sse';
 
-/** Era verdict of an endpoint. */
 export interface EraVerdict {
   kind: EndpointKind;
   /** Evidence from the probe, for diagnosis. */
   reason: string;
   learnedAt: number;
-  /** End of validity; both times in epoch milliseconds. */
+  /** End of validity, in epoch milliseconds, as is `learnedAt`. */
   expiresAt: number;
 }
 
 const HOUR_MS = 3_600_000;
 
 /**
- * An outdated modern verdict fails visibly and is then replaced; 90 days bound the table. An outdated legacy verdict
+ * An outdated modern verdict fails visibly and is then replaced; 90 days limit the table. An outdated legacy verdict
  * keeps working unnoticed and expires after a day, or after an hour if a proxy may have caused it.
  */
 const TTL_MS = { modern: 90 * 24 * HOUR_MS, legacy: 24 * HOUR_MS, unsure: HOUR_MS };
 
-/** Era verdicts in the database, shared by all processes. */
 @Injectable()
 export class ErasRepository {
   private sweptAt = Date.now();

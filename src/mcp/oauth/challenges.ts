@@ -25,8 +25,8 @@ export const CHALLENGE_CHARS_MAX = 8 * 1024;
 const TOKEN = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+)/.source;
 
 /**
- * A parameter. The value may be unquoted even if it is no token, or in single quotes: some servers send URLs and scopes
- * that way. Some separate parameters with a semicolon, or with nothing but white space.
+ * A parameter. The value may be unquoted even if it is not a token, or in single quotes: some servers send URLs and
+ * scopes that way. Some separate parameters with a semicolon, or only with white space.
  */
 const PARAM = new RegExp(
   `[ \\t,;]*${TOKEN}[ \\t]*=[ \\t]*(?:"((?:[^"\\\\]|\\\\.)*)"|'([^']*)'|([^\\s,;"]+))[ \\t]*`,
@@ -38,14 +38,14 @@ const SCHEME = new RegExp(`[ \\t,;]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\
 
 /**
  * Parses all challenges in one or more `WWW-Authenticate` header values. A header may contain several challenges with
- * several parameters, both separated by commas; a name is one of a parameter exactly if a `=` follows it. A malformed part
- * ends that header; what stands before it counts.
+ * several parameters, both separated by commas; a name is that of a parameter exactly if a `=` follows it. Parsing of a
+ * header stops at a malformed part and keeps what precedes it.
  */
 export function parseChallenges(headers: readonly string[]): Challenge[] {
   return headers.flatMap((header) => challengesIn(header.slice(0, CHALLENGE_CHARS_MAX)));
 }
 
-/** The `Bearer` challenges as one, the first scope and error of them; null without any. */
+/** Merges the `Bearer` challenges: the first scope and error of them; null without any. */
 export function bearerChallenge(headers: readonly string[]): BearerChallenge | null {
   const bearers = parseChallenges(headers).filter(({ scheme }) => scheme === 'bearer');
   if (bearers.length === 0) return null;
@@ -55,7 +55,7 @@ export function bearerChallenge(headers: readonly string[]): BearerChallenge | n
   return { resourceMetadata: valuesOf('resource_metadata'), scope, error };
 }
 
-/** The header as a list, limited in size because the upstream controls it. */
+/** Returns the header as a list, limited in size because the upstream controls it. */
 export function challengeHeaders(header: string | string[] | undefined): string[] {
   let charsLeft = CHALLENGE_CHARS_MAX;
   return ([] as string[]).concat(header ?? []).flatMap((value) => {

@@ -10,18 +10,17 @@ import { readDocument } from './foreign-documents.js';
 import { blockedBy, OAuthClientNeededError, OAuthFetchError, OAuthSetupError } from './oauth-errors.js';
 import { sdk } from './sdk.js';
 
-/** Parameters of an authorization request. */
 interface AuthorizationRequest extends Pick<AuthorizationTarget, 'server' | 'resource' | 'scopes'> {
   client: OAuthClientIdentity;
   redirectUri: string;
   state: string;
 }
 
-/** Our client registration at an authorization server. */
+/** Slipway's client registration at an authorization server. */
 export interface OAuthClientIdentity {
   clientId: string;
   clientSecret: string | null;
-  /** Client authentication method at the token endpoint; null to select from the server's metadata. */
+  /** Client authentication method at the token endpoint; null to select one from the server's metadata. */
   authMethod: string | null;
   /** Expiry of the secret; null without one. */
   secretExpiresAt: Date | null;
@@ -32,10 +31,9 @@ const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 /** `client_secret_basic` without the encoding of RFC 6749 section 2.3.1, for servers that compare the bytes. */
 const RAW_BASIC = 'client_secret_basic, not encoded';
 
-/** Authentication methods that Slipway has. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['none', 'client_secret_post', 'client_secret_basic', RAW_BASIC]);
 
-/** Client metadata for registrations and for our client id metadata document. */
+/** Client metadata for registrations and for Slipway's client id metadata document. */
 export function clientMetadata(redirectUri: string, authMethod: string): OAuthClientMetadata {
   return {
     client_name: 'Slipway',
@@ -50,7 +48,7 @@ export function clientMetadata(redirectUri: string, authMethod: string): OAuthCl
 /**
  * Registers a client (RFC 7591).
  *
- * @throws OAuthClientNeededError when the server does not offer registration or refuses this client; OAuthSetupError
+ * @throws OAuthClientNeededError when the server does not offer registration or rejects this client; OAuthSetupError
  * when it cannot be reached now. Both contain the server's reason
  */
 export async function registerAt(
@@ -84,7 +82,7 @@ export async function registerAt(
         if (!response.ok) return response;
         const document = readDocument('registration', await response.text());
         const { status } = response;
-        // Demanded by the library. A response repeats it, which many servers leave out.
+        // Required by the library. Many servers do not repeat it in the response.
         return new Response(JSON.stringify({ ...document, redirect_uris: submitted.redirect_uris }), { status });
       },
     });
@@ -104,7 +102,7 @@ export async function registerAt(
   }
 }
 
-/** `error_description` and `error` of RFC 7591 section 3.2.2; only the status of other responses. */
+/** `error_description` and `error` of RFC 7591 section 3.2.2; otherwise only the status. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
   if (!(error instanceof sdk().RegistrationRejectedError)) return 'its response is not a client registration.';
@@ -127,7 +125,7 @@ export function clientAuthentication(
   server: AuthorizationServer,
 ): AddClientAuthentication {
   const { clientId, clientSecret, authMethod } = client;
-  // The registration's answer rules, not what the server announces (RFC 7591 section 3.2.1).
+  // The registration response decides, not the metadata (RFC 7591 section 3.2.1).
   const method =
     authMethod !== null && KNOWN_METHODS.has(authMethod)
       ? authMethod
@@ -148,8 +146,8 @@ export function clientAuthentication(
 }
 
 /**
- * The method to try once after a server refused a client with Basic; null without one. Some take the secret by Basic only as
- * it is, and some only in the form.
+ * The method to try once after a server rejected a client with Basic; null without one. Some accept the secret by Basic
+ * only without encoding, and some only in the form.
  */
 export function otherMethod({ clientId, clientSecret, authMethod }: OAuthClientIdentity, server: AuthorizationServer) {
   const isBasic = authMethod === null || authMethod === 'client_secret_basic';
@@ -162,7 +160,6 @@ function formEncoded(text: string): string {
   return new URLSearchParams({ t: text }).toString().slice('t='.length);
 }
 
-/** Server metadata in the SDK's type. */
 export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMetadata {
   return {
     issuer: server.answersAs ?? server.issuer,
@@ -178,7 +175,7 @@ export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMet
   };
 }
 
-/** Authorization URL, and the PKCE code verifier that proves that the code was issued for us (RFC 7636). */
+/** Authorization URL, and the PKCE code verifier that proves that the code was issued to Slipway (RFC 7636). */
 export async function authorizationUrl(request: AuthorizationRequest): Promise<{ url: string; codeVerifier: string }> {
   const { server, client, redirectUri, resource, scopes, state } = request;
   const { authorizationUrl: url, codeVerifier } = await sdk().startAuthorization(server.issuer, {

@@ -4,12 +4,13 @@
  * Order: the URLs in the challenges (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
  * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
  * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
- * and `/register`, if its token endpoint answers as one. Of several authorization servers, and of several URLs
- * in challenges, the first four count; of the servers those at which we have a client are tried first.
+ * and `/register`, if its token endpoint responds like one. At most four authorization servers and four URLs of
+ * challenges are tried, first the servers at which Slipway has a client.
  *
- * Every fault is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless listed
- * in `OAUTH_PKCE_UNANNOUNCED`), another issuer than announced, a resource that is not the called server, endpoints
- * without https, DPoP. An HTML page in place of a document counts as none; a 5xx does not, as it may be temporary.
+ * Every problem is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless
+ * listed in `OAUTH_PKCE_UNANNOUNCED`), an issuer other than announced, a resource that is not the called server,
+ * endpoints without https, DPoP. An HTML page in place of a document is treated as a missing one; a 5xx is not, since
+ * it can be temporary.
  */
 import type {
   AuthorizationServerMetadata,
@@ -28,14 +29,14 @@ import { sdk } from './sdk.js';
 /** Limit of authorization servers, and of URLs of challenges, tried from a list. */
 const TRIED_MAX = 4;
 
-/** Error codes with which a token endpoint refuses a request without a code (RFC 6749 section 5.2). */
+/** Error codes with which a token endpoint rejects a request without a code (RFC 6749 section 5.2). */
 const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
 
 /** Stored metadata of an authorization server: everything required to authorize, refresh and revoke. */
 export interface AuthorizationServer {
-  /** Issuer as spelled in its document, or as the owner chose it; compared as text, never as a URL. */
+  /** Issuer as spelled in its document, or as the owner chose it; compared as a string, never as a URL. */
   issuer: string;
-  /** Issuer of its responses (RFC 9207), where its document names another one than the owner chose. */
+  /** Issuer of its responses (RFC 9207), if its document names an issuer other than the owner's choice. */
   answersAs?: string;
   authorizationEndpoint: string;
   tokenEndpoint: string;
@@ -54,27 +55,27 @@ export interface AuthorizationServer {
   adapter?: string;
 }
 
-/** Authorization server, resource and scopes of an authorization. */
 export interface AuthorizationTarget {
   server: AuthorizationServer;
-  /** `resource` parameter, byte for byte as announced (RFC 8707); empty for a server that refuses the parameter. */
+  /** `resource` parameter, byte for byte as announced (RFC 8707); empty for a server that rejects the parameter. */
   resource: string;
-  /** Name of the MCP server for people, from its metadata (RFC 9728 section 2), at most 200 characters; null without one. */
+  /**
+   * Display name of the MCP server, from its metadata (RFC 9728 section 2), at most 200 characters; null without one.
+   */
   resourceName: string | null;
   /** Space-separated scopes; null leaves the choice to the authorization server. */
   scopes: string | null;
 }
 
-/** Input of {@link discoverTarget}. */
 export interface DiscoveryRequest {
   upstreamUrl: string;
   /** `WWW-Authenticate` headers of the response that required authorization. */
   challenge: readonly string[];
-  /** Returns the issuers at which we have a client already; they are tried first. */
+  /** Returns the issuers at which Slipway already has a client; they are tried first. */
   knownAmong: (issuers: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Issuers known to support PKCE without announcing it; null for the built-in list. */
   pkceUnannounced: readonly string[] | null;
-  /** The owner's choice: its issuer takes the place of the announced ones, its scopes that of the required ones. */
+  /** The owner's choice: its issuer replaces the announced ones, its scopes the required ones. */
   chosen?: { issuer?: string; scopes?: readonly string[] };
 }
 
@@ -85,7 +86,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   const faults: string[] = [];
   const chosen = request.chosen?.issuer;
   const resourceMetadata = await findResource(fetch, upstream, challenge, faults).catch((error: unknown) => {
-    // The owner's choice needs none.
+    // The owner's choice needs no metadata.
     if (chosen !== undefined && error instanceof OAuthSetupError) return null;
     throw error;
   });
@@ -105,7 +106,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
       metadata = await findServer(fetch, issuer, faults, chosen !== undefined);
       if (metadata) {
         server = checkedServer(metadata, request.pkceUnannounced);
-        // Clients belong to the chosen issuer: a document must not claim those of another one.
+        // Clients belong to the chosen issuer: a document must not claim those of another issuer.
         if (chosen !== undefined && server.issuer !== chosen)
           server = { ...server, issuer: chosen, answersAs: server.issuer };
       } else if (issuers.length === 0) server = await defaultServer(fetch, upstream);
@@ -125,7 +126,7 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
   const requested = request.chosen?.scopes?.join(' ') ?? null;
   const scopes =
     requested ?? scopesOf(challenge?.scope ?? null) ?? scopesOf(resourceMetadata?.scopes_supported?.join(' ') ?? null);
-  // Where the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
+  // If the server supports it, it is required for a refresh token (OpenID Connect Core section 11).
   const isOfflineMissing =
     requested === null &&
     scopes !== null &&
@@ -143,9 +144,9 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
 }
 
 /**
- * Fetches the metadata from the URLs in the challenges, otherwise from the well-known URLs; the first that describes this
- * resource counts. A relative URL is one of the upstream's origin. An HTML page in place of a document (sites that response
- * every path) counts as none.
+ * Fetches the metadata from the URLs in the challenges, otherwise from the well-known URLs; the first that describes
+ * this resource is used. Relative URLs are resolved at the upstream's origin. An HTML page in place of a document (from
+ * sites that serve one at every path) is treated as a missing one.
  */
 async function findResource(
   fetch: FetchLike,
@@ -176,8 +177,9 @@ async function findResource(
 }
 
 /**
- * Metadata of an issuer; null without any. Tries all URLs: a document without PKCE may exist beside one with it. An issuer
- * that is announced with a slash at its end and answers without it, or the other way round, has the spelling that it answers.
+ * Metadata of an issuer; null without any. Tries all URLs: a document with PKCE can exist next to one without it. An
+ * issuer announced with a trailing slash whose metadata has none, or the other way round, gets the spelling of its
+ * metadata.
  *
  * @param isChosen true if the document may name any issuer
  */
@@ -227,7 +229,7 @@ async function findServer(
 
 /**
  * Authorization server at the default endpoints of MCP 2025-03-26, which requires PKCE of every server; null unless the
- * token endpoint refuses a request as RFC 6749 describes.
+ * token endpoint rejects a request as RFC 6749 describes.
  */
 async function defaultServer(fetch: FetchLike, { origin }: URL): Promise<AuthorizationServer | null> {
   const tokenEndpoint = `${origin}/token`;
@@ -279,7 +281,7 @@ function checkedServer(
   };
 }
 
-/** Requires https or a loopback host without user info, since credentials and people are sent there. */
+/** Requires https or a loopback host without user info, since Slipway sends credentials and users there. */
 function checkedEndpoint(endpoint: string, issuer: string): string {
   try {
     sdk().assertSecureTokenEndpoint(endpoint);
@@ -309,7 +311,7 @@ function checkedResource(resource: string, upstream: URL): string {
   } catch {
     // Not a URL of a host.
   }
-  // Servers that are mounted below a path name it with a slash at its end.
+  // Servers mounted under a path name it with a trailing slash.
   if (isAllowed || isSameButSlash(resource, canonicalUrl(upstream))) return checkedText(resource, 'resource');
   throw new OAuthSetupError(
     `${upstream.host} announces the resource ${quote(resource, 200)}, which is not ${quote(canonicalUrl(upstream), 200)} or a path above it: ` +
@@ -317,7 +319,7 @@ function checkedResource(resource: string, upstream: URL): string {
   );
 }
 
-/** True for two URLs of which one has a slash more at its end. */
+/** True for two URLs that differ only by a trailing slash. */
 function isSameButSlash(url: string, other: string): boolean {
   return url === `${other}/` || other === `${url}/`;
 }
@@ -335,12 +337,13 @@ function scopesOf(text: string | null): string | null {
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;
 }
 
-/** Members without which a document says nothing. */
+/** Members without which a document is useless. */
 const required = { resource: ['resource'], server: ['issuer', 'authorization_endpoint', 'token_endpoint'] } as const;
 
 /**
- * Converts a 200 without such a document to a 404, so that the next URL is tried, and notes the fault in `faults`; reduces a
- * document to the members that are used. Throws for server errors: a temporary failure must not count as absence of metadata.
+ * Converts a 200 without such a document to a 404, so that the next URL is tried, and records the problem in `faults`;
+ * reduces a document to the members that are used. Throws for server errors: a temporary failure must not be treated as
+ * missing metadata.
  */
 function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: string[]): FetchLike {
   return async (url, init) => {
@@ -359,7 +362,7 @@ function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: st
       if (missing) faults.push(`${host} answers ${pathname} with a document that lacks ${missing.join(', ')}.`);
       return new Response(null, { status: 404 });
     }
-    // Demanded by the library, used by nobody.
+    // Required by the library, but unused.
     const unused = { jwks_uri: `https://${host}/`, subject_types_supported: ['public'] };
     const ofOpenId = {
       ...unused,

@@ -1,15 +1,15 @@
 /**
  * Documents of other parties: metadata of resources and authorization servers (RFC 9728, RFC 8414, OpenID Connect
- * Discovery), registrations (RFC 7591), tokens and refusals of token endpoints (RFC 6749 sections 5.1 and 5.2).
+ * Discovery), registrations (RFC 7591), tokens and errors of token endpoints (RFC 6749 sections 5.1 and 5.2).
  *
- * A document is reduced to the members that are used here, each in its own type, before a library reads it: null, an empty
- * text, an empty list and a member of a wrong type count as absent, and unknown members are ignored, as these
- * specifications want it. A number in digits is a number, one text in place of a list is a list of one, and form-encoded
- * answers of a token endpoint are read too.
+ * A document is reduced to the members that are used here, each in its own type, before a library reads it: null, an
+ * empty string, an empty list and a member of a wrong type are treated as absent, and unknown members are ignored, as
+ * these specifications require. A string of digits is read as a number, one string in place of a list as a list of one,
+ * and form-encoded responses of a token endpoint are read too.
  */
 import { isObject, withoutBom } from '../../platform/text/json.js';
 
-/** `text`, list of texts, number, flag; `words` are texts in one, separated by blanks. */
+/** The JSON type of a member; `words` are strings in one, separated by blanks. */
 type MemberForm = 'text' | 'texts' | 'number' | 'flag' | 'words';
 
 const forms = {
@@ -52,10 +52,9 @@ const forms = {
   },
 } as const satisfies Record<string, Record<string, MemberForm>>;
 
-/** Kinds of documents. */
 export type DocumentKind = keyof typeof forms;
 
-/** Values of the members of a document that it has. */
+/** The members that a document has, with their values. */
 export type ForeignDocument<Kind extends DocumentKind> = {
   [Name in keyof (typeof forms)[Kind]]?: (typeof forms)[Kind][Name] extends 'texts'
     ? string[]
@@ -66,13 +65,13 @@ export type ForeignDocument<Kind extends DocumentKind> = {
         : string;
 };
 
-/** The document in a string; null when it is no object. */
+/** Parses a document; null when the string is not an object. */
 export function readDocument<Kind extends DocumentKind>(kind: Kind, text: string): ForeignDocument<Kind> | null {
   let value: unknown;
   try {
     value = JSON.parse(withoutBom(text));
   } catch {
-    // Older token endpoints answer in the form of a query.
+    // Older token endpoints respond in the form of a query.
     if (kind !== 'tokens' || !/^\s*(?:access_token|token_type|scope|expires_in|refresh_token|error)[\w]*=/.test(text)) {
       return null;
     }

@@ -18,7 +18,7 @@ const REDIRECTS_MAX = 3;
  * `fetch` for OAuth requests, through the egress policy. GET follows at most three redirects, each checked by the
  * policy and never from https to http. POST carries credentials and follows none.
  *
- * @param signal bounds all requests together, in addition to 10 s for each
+ * @param signal limits all requests together, in addition to 10 s for each
  * @throws OAuthFetchError; an HTTP status is not a failure
  */
 export function createOAuthFetch(egress: Egress, signal?: AbortSignal): FetchLike {
@@ -62,7 +62,7 @@ function textOf(body: NonNullable<RequestInit['body']>): string {
   throw new TypeError('Only text and forms are sent');
 }
 
-/** URL without its query, which may be secret. */
+/** The URL without its query, which can be secret. */
 function placeOf(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 200);
 }

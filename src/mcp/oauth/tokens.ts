@@ -13,12 +13,12 @@ import {
 import { sdk } from './sdk.js';
 
 /**
- * OAuth adapter implemented by a hosted server, for an authorization server that only its code knows. Each operation
- * may take 10 s.
+ * OAuth adapter implemented by a hosted server, for an authorization server known only to its code. Each operation may
+ * take 10 s.
  */
 export interface AuthAdapter {
   /**
-   * URL at which a person signs in, with an S256 PKCE challenge.
+   * URL at which a user signs in, with an S256 PKCE challenge.
    *
    * @throws TokenEndpointUnreachableError
    */
@@ -35,25 +35,24 @@ export interface AuthAdapter {
 /** Tokens issued by an authorization server. */
 export interface TokenSet {
   accessToken: string;
-  /** Refresh token; without one (null) the authorization ends with the access token. */
+  /** Refresh token; without one (null) the authorization expires with the access token. */
   refreshToken: string | null;
   /** Lifetime; null if unspecified. */
   expiresInSeconds: number | null;
   /** Granted scopes; null if unspecified. */
   scopes: string | null;
-  /** Set if the server gave them only to a request without `resource`: later ones leave it out too. */
+  /** Set if the server issued them only without `resource`: later requests omit it too. */
   withoutResource?: true;
-  /** Set if the server took another authentication method than the client's: later requests use it. */
+  /** Set if the server accepted an authentication method other than the client's: later requests use it. */
   authMethod?: string;
 }
 
-/** Server, client and resource of a token request. */
 export interface TokenContext {
   server: AuthorizationServer;
   client: OAuthClientIdentity;
-  /** Empty for a server that refuses the parameter. */
+  /** Empty for a server that rejects the parameter. */
   resource: string;
-  /** Scopes to name in a refresh; absent for those of the grant (RFC 6749 section 6). */
+  /** Scopes to name in a refresh; absent for the granted ones (RFC 6749 section 6). */
   scopes?: string;
 }
 
@@ -63,8 +62,8 @@ const TOKEN_CHARS_MAX = 32 * 1024;
 const LIFETIME_SECONDS_MAX = 10 * 365 * 24 * 3_600;
 
 /**
- * Permanent refusals: RFC 6749 section 5.2, RFC 8707 section 2, OpenID Connect Core section 3.1.2.6, and GitHub's own.
- * Other codes may come from a proxy or firewall and count as transient.
+ * Codes of permanent rejections: RFC 6749 section 5.2, RFC 8707 section 2, OpenID Connect Core section 3.1.2.6, and
+ * GitHub's own. Other codes might come from a proxy or firewall and are treated as transient.
  */
 const FINAL_REFUSALS: ReadonlySet<string> = new Set([
   'invalid_grant',
@@ -101,7 +100,7 @@ export function exchangeCode(
 /**
  * Requests a new access token. The result contains the refresh token to store: a rotated one, or the one sent.
  *
- * @param scopes those of the grant, for a server that refuses a refresh without them
+ * @param scopes the granted ones, for a server that rejects a refresh without them
  * @throws TokenRefusedError, TokenEndpointUnreachableError
  */
 export function refreshTokens(
@@ -114,7 +113,7 @@ export function refreshTokens(
   return requestTokens(fetch, context, refresh, scopes);
 }
 
-/** Revokes a token at the server (RFC 7009). False when the server could not be reached or refused. */
+/** Revokes a token at the server (RFC 7009). False when the server was unreachable or rejected the request. */
 export async function revokeToken(
   fetch: FetchLike,
   { server, client }: Omit<TokenContext, 'resource'>,
@@ -135,13 +134,13 @@ export async function revokeToken(
 
 /**
  * Seconds from now until a token must be renewed: 60 s or a tenth of its lifetime before expiry, whichever is more;
- * half of its lifetime for one so short that it would be due at once.
+ * half of the lifetime of a token that would otherwise be due immediately.
  */
 export function dueInSeconds(expiresInSeconds: number): number {
   return expiresInSeconds - Math.min(Math.max(60, expiresInSeconds / 10), expiresInSeconds / 2);
 }
 
-/** True when the client was refused, not the grant. */
+/** True when the server rejected the client, not the grant. */
 export function isClientRefusal({ code }: TokenRefusedError): boolean {
   return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
 }
@@ -149,8 +148,9 @@ export function isClientRefusal({ code }: TokenRefusedError): boolean {
 type TokenRequest = (issuer: string, options: ReturnType<typeof sdkOptions>) => Promise<OAuthTokens>;
 
 /**
- * Requests tokens. A server may refuse a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh without
- * `scope`, or the form of the client's credentials. It is then asked once more in the other way, which the result names.
+ * Requests tokens. A server might reject a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh
+ * without `scope`, or the form of the client's credentials. The request is then sent once without it or in the other
+ * form, which the result names.
  */
 async function requestTokens(
   fetch: FetchLike,
@@ -190,7 +190,7 @@ async function requestOnce(fetch: FetchLike, context: TokenContext, request: Tok
       if (FINAL_REFUSALS.has(error.code)) throw new TokenRefusedError(error.code, host, words);
       throw new UnclearRefusalError(`${host} refused the token request: ${words.replace(/\.$/, '')}.`);
     }
-    // The response is not quoted: it may contain the tokens.
+    // The response is not quoted: it can contain tokens.
     throw new TokenEndpointUnreachableError(
       error instanceof OAuthFetchError ? error.message : `${host} did not return a token response.`,
     );
@@ -203,11 +203,10 @@ async function requestOnce(fetch: FetchLike, context: TokenContext, request: Tok
   return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
 }
 
-/** Words with which servers refuse a client that they do not know, whatever the code. */
+/** Messages with which servers reject an unknown client, whatever the code. */
 const UNKNOWN_CLIENT =
   /client[\s_-]*(?:id)?[\s_-]*(?:was|is)?[\s_-]*(?:not[\s_-]*found|unknown|unrecognized)|(?:unknown|unrecognized|invalid|no such)[\s_-]*client/i;
 
-/** Options of every token request of the SDK. */
 function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: TokenContext) {
   const authenticate = clientAuthentication(client, server);
   const addClientAuthentication: AddClientAuthentication = (headers, params, url) => {
@@ -219,7 +218,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
     clientInformation: { client_id: client.clientId },
     resource,
     addClientAuthentication,
-    // 5xx throws before the SDK parses: a failing server may answer anything.
+    // 5xx throws before the SDK parses: a failing server can send anything.
     fetchFn: async (url: string | URL, init?: RequestInit) => {
       const response = await fetch(url, init);
       const { host } = new URL(url);
@@ -229,7 +228,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
       if (status >= 500 || status === 429 || status === 408) throw new OAuthFetchError(`${host} answered ${status}.`);
       const document = readDocument('tokens', await response.text());
       if (!document) throw new OAuthFetchError(`${host} did not return a token response.`);
-      // Some refuse with 200.
+      // Some report errors with status 200.
       if (response.ok && document.access_token !== undefined) {
         return Response.json({ token_type: 'Bearer', ...document });
       }
@@ -242,7 +241,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
 
 /**
  * Validates tokens from outside; scopes are unknown. Null when the access token does not fit a header, or a token is
- * longer than 32 KB. A lifetime that is not a positive number counts as unspecified.
+ * longer than 32 KB. A lifetime that is not a positive number is treated as unspecified.
  */
 export function tokenSetOf(response: {
   accessToken?: unknown;

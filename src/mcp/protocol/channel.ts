@@ -3,7 +3,6 @@ import type { Span } from './json-text.js';
 import type { Era, UpstreamIdentity } from './protocol.js';
 import type { TraceHeaders } from './trace-context.js';
 
-/** A JSON-RPC error as the upstream sent it. */
 export interface RpcError {
   code: number;
   message: string;
@@ -19,22 +18,22 @@ export interface McpReply {
   /** Position of the result; null for an error. */
   result: Span | null;
   error: RpcError | null;
-  /** Era of the result: a modern one has a `resultType`, which may be `input_required`; a legacy one has none. */
+  /** Era of the result: a modern result has a `resultType`, which may be `input_required`; a legacy one has none. */
   era: Era;
-  /** Upstream session that answered, for a call with {@link McpCall.session}; absent where sessions have no names. */
+  /** Upstream session of the reply, for a call with {@link McpCall.session}; absent where sessions have no names. */
   session?: string;
 }
 
 /**
  * A caller that can answer server requests during a call, with its capabilities. Capabilities are fixed when a legacy
- * session opens, so each profile key gets an upstream session of its own.
+ * session opens, so each profile key gets its own upstream session.
  */
 export interface CallerProfile {
   /** Unique per client session, so that messages of the upstream session reach this caller only. */
   key: string;
   /**
-   * MCP client capabilities that the caller declared and can serve. Empty for a caller that only needs a session of its
-   * own. Legacy upstreams receive `elicitation`, `sampling`, `roots`, `extensions` and `experimental` only.
+   * MCP client capabilities that the caller declared and can serve. Empty for a caller that only needs its own session.
+   * Legacy upstreams receive `elicitation`, `sampling`, `roots`, `extensions` and `experimental` only.
    */
   capabilities: Record<string, unknown>;
   /**
@@ -42,15 +41,15 @@ export interface CallerProfile {
    * running call of the caller, if there is one
    */
   onRequest?: (method: string, params: string | undefined, ofCall: McpCall['onRequest']) => Promise<ClientAnswer>;
-  /** Log level that the caller set; a legacy upstream receives it before the call, once in each session. */
+  /** Log level that the caller set; a legacy upstream receives it before the call, once per session. */
   level?: string;
-  /** Allows the shared session, without server requests, when no session of its own is available. */
+  /** Allows the shared session, without server requests, when no separate session is available. */
   mayShare?: true;
-  /** Set when all callers with equal capabilities have this key, and share its session. */
+  /** Set when all callers with equal capabilities have this key and share its session. */
   isShared?: true;
 }
 
-/** Answer of a caller to a server request: the result as JSON text, or an error. */
+/** Response of a caller to a server request: the result as JSON text, or an error. */
 export type ClientAnswer = { result: string } | { error: RpcError };
 
 /** Phases of a call in milliseconds; the channel sets those that it measures. */
@@ -65,23 +64,24 @@ export interface CallTiming {
   firstByteMs?: number;
 }
 
-/** Who sent a request, for records. */
+/** The sender of a request, for records. */
 export interface CallOrigin {
   account: string;
-  /** Kind of the credential: an API key, an OAuth token, whose id is that of what its person allowed, or a browser's session. */
+  /**
+   * Kind of the credential: an API key, an OAuth token (whose id is that of the client authorization), or a browser
+   * session.
+   */
   kind: 'key' | 'oauth' | 'session';
-  /** Id of the credential. */
   credential: string;
-  /** The name in the client's `clientInfo`; null for a client that did not give one. */
+  /** The name in the client's `clientInfo`; null if it sent none. */
   client: string | null;
 }
 
-/** One request to an upstream. */
 export interface McpCall {
   method: string;
   /**
    * Params as JSON text, forwarded unchanged; omitted without any. Exclude the members of `_meta` that describe the
-   * caller's own hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info). A hook may replace them.
+   * caller's hop (`io.modelcontextprotocol/…` protocol version, capabilities, client info). A hook may replace them.
    */
   params?: string;
   /** Timeout of the response. With {@link onNotification} every message of the call restarts it, up to an hour in all. */
@@ -90,11 +90,11 @@ export interface McpCall {
   cancellation?: Cancellation;
   /** Receives the notifications that precede the response, as JSON text, each with its method. */
   onNotification?: (text: string, method: string) => void;
-  /** Receives the list changes among these notifications, also where the caller takes none. */
+  /** Receives the list changes among these notifications, even if the caller accepts no notifications. */
   onListChange?: (text: string, method: string) => void;
-  /** Called when the stream of the response broke off and is resumed: the response takes longer. */
+  /** Called when the stream of the response broke and is resumed: the response takes longer. */
   onInterrupted?: () => void;
-  /** Profile of a caller that can answer server requests; without it they are refused. */
+  /** Profile of a caller that can answer server requests; without it they are rejected. */
   profile?: CallerProfile;
   /** Era in which an upstream of both serves the call; `modern` by default. */
   era?: Era;
@@ -108,13 +108,13 @@ export interface McpCall {
   /** Filled during the call, for records. */
   timing?: CallTiming;
   /**
-   * Upstream session in which the request is sent, whichever process opened it: that of a task. Empty for the session at
-   * hand, whose name is then in the reply.
+   * Upstream session in which the request is sent, whichever process opened it: that of a task. Empty for the current
+   * session, whose name is then in the reply.
    */
   session?: string;
   /** Services like this one that the call has passed, newest first; see `via.ts`. */
   via?: string;
-  /** Request id and trace context of the caller, sent as headers; the trace context in `_meta` too. */
+  /** Request id and trace context of the caller, sent as headers; the trace context also in `_meta`. */
   trace?: TraceHeaders;
   /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */
   invocationId?: string;
@@ -130,8 +130,8 @@ export interface ListenFilter {
   /** URIs of resources to receive updates of. */
   resourceSubscriptions?: string[];
   /**
-   * Log messages and custom notifications of a legacy upstream's session; for a caller with a session of its own, never sent
-   * to an upstream.
+   * Log messages and custom notifications of a legacy upstream's session; only for a caller with its own session; never
+   * sent to an upstream.
    */
   messages?: boolean;
 }
@@ -140,7 +140,7 @@ export interface ListenFilter {
 export interface UpstreamListener {
   /** A notification as JSON text, without the subscription id of its hop. */
   onNotification(text: string, method: string): void;
-  /** The upstream's stream has ended; the caller decides whether to listen again. */
+  /** The upstream's stream has closed; the caller decides whether to listen again. */
   onEnd(reason: Error | null): void;
 }
 
@@ -149,7 +149,7 @@ export interface ListenOptions {
   timeoutMs: number;
   /** Era in which an upstream of both serves the stream; `modern` by default. */
   era?: Era;
-  /** Profile of a caller whose calls run in an upstream session of its own: listens there, also to log messages. */
+  /** Profile of a caller whose calls run in its own upstream session: listens there, including to log messages. */
   profile?: CallerProfile;
 }
 
@@ -163,9 +163,8 @@ export interface Listening {
 
 /**
  * Sends JSON-RPC to one upstream over any transport, shared by all callers. Opens one session on the first call,
- * however many callers there are, and again when the upstream has lost it.
- * Failures of the upstream reject with an error of `mcp-errors.ts`. JSON-RPC errors and `input_required` results are
- * answers.
+ * however many callers there are, and again when the upstream has lost it. Failures of the upstream reject with an
+ * error of `mcp-errors.ts`. JSON-RPC errors and `input_required` results are replies.
  */
 export interface Channel {
   /** Opens the session, unless it is open. @param era of an upstream of both; `modern` by default */
@@ -184,10 +183,10 @@ export interface Channel {
   /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**
-   * Ends the upstream sessions of a caller profile. Sessions that the upstream restores by name end only with
+   * Closes the upstream sessions of a caller profile. Sessions that the upstream restores by name are deleted only with
    * `forGood`, whichever process opened them. Never rejects.
    */
   release(profileKey: string, forGood?: boolean): Promise<void>;
-  /** Ends every session of this channel; further calls are refused. Never rejects. */
+  /** Closes every session of this channel and rejects further calls. Never rejects. */
   close(forGood?: boolean): Promise<void>;
 }

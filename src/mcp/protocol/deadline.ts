@@ -1,16 +1,18 @@
 import type { Cancellation } from './cancellation.js';
 import { CallerLeftError, UpstreamTimeoutError } from './mcp-errors.js';
 
-/** Time limit of what a session sends for itself before a call, such as a log level; it is not part of the call's time. */
+/**
+ * Time limit of a session's own requests before a call, such as setting a log level; it is not part of the call's time.
+ */
 export const ERRAND_MS = 2_000;
 
-/** Returns a function that gives the rest of `timeoutMs` in milliseconds, at least 1. */
+/** Returns a function that returns the remaining part of `timeoutMs`, at least 1. */
 export function deadlineIn(timeoutMs: number): () => number {
   const until = performance.now() + timeoutMs;
   return () => Math.max(1, until - performance.now());
 }
 
-/** {@link deadlineIn} from the first call of the function on. */
+/** {@link deadlineIn}, starting at the first call of the function. */
 export function deadlineFromFirstUse(timeoutMs: number): () => number {
   let timeLeft: (() => number) | undefined;
   return () => (timeLeft ??= deadlineIn(timeoutMs))();

@@ -1,39 +1,39 @@
 /**
  * The one table of the failures of a call. An error names its row by `failure`, and the row decides everything that is
- * the same for all errors of this kind: the response over HTTP and over JSON-RPC, the outcome in the logs, the reason of a
- * connection's status, the step of its diagnosis, and whether a request may be sent again. A new kind is a new row.
+ * the same for all errors of this kind: the response over HTTP and over JSON-RPC, the outcome in the logs, the reason
+ * of a connection's status, the step of its diagnosis, and whether a request may be sent again. A new kind is a new
+ * row.
  *
- * The message belongs to the error: what happened, and what to do. Errors that are no {@link CallFailure} have one of two
- * rows: a DomainError is a refusal of this service, anything else is a fault within it.
+ * The message belongs to the error: what happened, and what to do. Errors other than a {@link CallFailure} have one of
+ * two rows: a DomainError is a rejection by this service, anything else is an internal error.
  */
 import { DomainError, type ErrorKind } from '../../platform/errors/domain-error.js';
 import { rpcCode } from './protocol.js';
 
-/** The consequences of a failure of the upstream. Every other row is written as its difference. */
+/** The consequences of a failure of the upstream. Other rows state only what differs. */
 const upstream = {
-  /** Decides the HTTP status. */
   kind: 'upstream' as ErrorKind,
-  /** The word that clients match on. */
+  /** The code that clients match on. */
   code: 'upstream_error',
-  /** Code of the JSON-RPC error; null: the request is answered by HTTP status, with `Retry-After` if the error has one. */
+  /** Code of the JSON-RPC error; null: the response is an HTTP status, with `Retry-After` if the error has one. */
   rpc: rpcCode.upstreamError as number | null,
-  /** Outcome of the call in the logs of a connection. `denied`: refused here, or a person must act first. */
+  /** Outcome of the call in the logs of a connection. `denied`: rejected by Slipway, or a user must act first. */
   outcome: 'exception' as 'canceled' | 'denied' | 'exception',
   /** Reason of the connection's status afterwards; null if the failure concerns only the call. */
   reason: null,
   /** Step of a diagnosis at which it appears. */
   step: 'http' as 'http' | 'era' | 'authorization',
-  /** The request may have run, unless the error states it in `outcomeUnknown`: it must not be repeated. */
+  /** The request might have run, unless the error overrides this by `outcomeUnknown`: it must not be repeated. */
   mayHaveRun: false as boolean,
-  /** A request that only reads is sent again, if it may have run. */
+  /** A request that only reads is sent again, even if it might have run. */
   isReadAgain: false as boolean,
-  /** The message may name the address of the server. */
+  /** The message can name the address of the server. */
   namesAddress: true as boolean,
 };
 const nameless = { ...upstream, namesAddress: false };
-/** Of a call that was refused before the upstream saw it. */
+/** For a call that was rejected before it reached the upstream. */
 const refused = { ...nameless, outcome: 'denied' } as const;
-/** Of a call before which a person must authorize, or enter values. */
+/** For a call that needs a user to authorize or to enter values first. */
 const person = { ...refused, kind: 'conflict', step: 'authorization' } as const;
 const login = { ...person, code: 'auth_required', rpc: rpcCode.authRequired };
 const values = { ...person, code: 'input_required', rpc: rpcCode.inputRequired };
@@ -47,16 +47,16 @@ const rows = {
   /** No connection, or one that broke before the response. */
   unreachable: { ...upstream, reason: 'unreachable', isReadAgain: true },
   'rate limited': { ...upstream, reason: 'rate_limited', isReadAgain: true },
-  /** 429 and 503 with `Retry-After`. */
+  /** 429, and 503 with `Retry-After`. */
   'told to wait': { ...upstream, kind: 'rate_limited', code: 'rate_limited', reason: 'rate_limited' },
   'away for now': { ...upstream, ...away, reason: 'server_error' },
-  /** Another HTTP status that is no response of MCP. */
+  /** Another HTTP status that is not an MCP response. */
   'server error': { ...upstream, reason: 'server_error', isReadAgain: true },
   /** The host answers, but not as an MCP server. */
   'wrong path': { ...upstream, reason: 'not_mcp' },
   /** 403 without a challenge. */
   forbidden: { ...upstream, reason: 'forbidden', step: 'authorization' },
-  /** Refused by the egress policy. */
+  /** Blocked by the egress policy. */
   blocked: { ...upstream, reason: 'blocked' },
   /** The address leads back to this service. */
   loop: { ...upstream, reason: 'loop' },
@@ -64,9 +64,9 @@ const rows = {
   'not our MCP': { ...upstream, reason: 'server_error', step: 'era' },
   /** A JSON-RPC error instead of a session. */
   refused: { ...upstream, reason: 'server_error' },
-  /** One list is refused or malformed. */
+  /** A list is rejected or malformed. */
   'broken list': { ...upstream, reason: 'server_error' },
-  /** A malformed answer, which may repeat. */
+  /** A malformed response, which may occur again. */
   unreadable: { ...upstream, reason: 'unreadable', mayHaveRun: true },
 
   // The rows of other upstream failures.
@@ -75,49 +75,45 @@ const rows = {
   restarting: { ...upstream, ...away, reason: 'unreachable', mayHaveRun: true },
   'no tunnel': { ...upstream, ...away, code: 'uplink_disconnected', outcome: 'denied', reason: 'uplink_waiting' },
   'server deleted': { ...upstream, reason: 'server_deleted' },
-  /** The upstream asks its user, and the caller cannot pass the question on. */
+  /** The upstream requires input from its user, and the caller cannot forward the request. */
   'input needed': { ...upstream, kind: 'conflict', code: 'input_required' },
   busy: { ...nameless, kind: 'rate_limited', code: 'rate_limited' },
   'not hosted': { ...nameless, ...unrunnable, reason: 'source_waiting' },
   'host away': { ...nameless, ...away, rpc: null },
 
-  // The rows of failures that a person ends.
+  // The rows of failures that a user can resolve.
   unauthorized: { ...login, reason: 'unauthorized' },
   'insufficient scope': { ...login, reason: 'insufficient_scope' },
   'authorization ended': { ...login, reason: 'authorization_ended' },
   'missing values': { ...values, reason: 'missing_values' },
   'invalid values': { ...values, ...invalid, rpc: rpcCode.invalidParams, reason: 'invalid_values' },
 
-  // The rows of refusals.
+  // The rows of rejections.
   'no token': { ...refused, reason: 'authorization_unavailable' },
   'not runnable': { ...refused, ...unrunnable, rpc: rpcCode.notRunnable, reason: 'not_runnable' },
-  /** A server of this service that the account may not call. */
+  /** A server of this service that the account has no access to. */
   'access required': { ...refused, kind: 'forbidden', code: 'access_required', rpc: null },
-  /** The operator suspended the target. */
   suspended: { ...refused, kind: 'forbidden', code: 'suspended', rpc: null },
   'passed before': { ...refused, kind: 'invalid', code: 'loop', rpc: rpcCode.loop },
 
-  // The rows of errors that are no CallFailure.
+  // The rows of errors other than a CallFailure.
   'other refusal': refused,
   'internal fault': { ...nameless, kind: 'internal', code: 'internal', rpc: null },
 } as const;
 
-/** Name of a row. */
 export type FailureName = keyof typeof rows;
 
-/** A row of the table. */
 export type Failure = Omit<typeof upstream, 'reason'> & { reason: (typeof rows)[FailureName]['reason'] };
 
-/** The table. */
 export const failures: Record<FailureName, Failure> = rows;
 
-/** An error of a call that has a row of its own. */
+/** An error of a call that has its own row. */
 export abstract class CallFailure extends DomainError {
   abstract readonly failure: FailureName;
   /** The `data` of the JSON-RPC error. */
   readonly data?: unknown;
 
-  /** Its row. Another process may have sent an error of a newer version, whose row is unknown here. */
+  /** Its row. An error from a process of a newer version can have a row that is unknown here. */
   get row(): Failure {
     return (failures as Partial<typeof failures>)[this.failure] ?? failures.unreachable;
   }
@@ -136,7 +132,6 @@ export abstract class CallFailure extends DomainError {
   }
 }
 
-/** The row of any error. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof CallFailure) return error.row;
   return error instanceof DomainError ? failures['other refusal'] : failures['internal fault'];

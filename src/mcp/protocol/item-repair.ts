@@ -1,10 +1,10 @@
 /**
- * Items of a list as clients accept them. Official clients refuse a whole list for one item that does not match the schema of
- * MCP: an item is repaired by dropping the members that these clients refuse, or left out with a reason. Members without an error
- * keep their bytes. Items are checked in short turns of the event loop.
+ * Items of a list as clients accept them. Official clients reject a whole list for one item that does not match the
+ * schema of MCP: an item is repaired by dropping the members that these clients reject, or left out with a reason.
+ * Valid members keep their bytes. Items are checked in short turns of the event loop.
  *
- * A tool whose `inputSchema` is missing or no schema of an object takes any object. A boolean property schema `true`, which
- * these clients refuse, becomes `{}`, which means the same.
+ * A tool whose `inputSchema` is missing, or not the schema of an object, takes any object. A boolean property schema
+ * `true`, which these clients reject, becomes `{}`, which means the same.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
@@ -28,28 +28,28 @@ const schemas = {
   resourceTemplates: () => sdk().ResourceTemplateSchema,
 };
 
-/** Nested levels of an item; more of them stop the readers of some clients. */
+/** Nested levels of an item; some clients cannot read more. */
 const ITEM_DEPTH_MAX = 64;
 
-/** Values of an item, counted as commas; the check of one with more takes seconds. */
+/** Values of an item, counted as commas; checking more takes seconds. */
 const ITEM_VALUES_MAX = 10_000;
 
-/** Errors of an item, after which it is left out. */
+/** Errors of an item above which it is left out. */
 const ERRORS_MAX = 64;
 
-/** Checks of an item: what a removal leaves behind may be refused in turn. */
+/** Rounds of checking an item: the result of a removal can be invalid in turn. */
 const ROUNDS_MAX = 4;
 
-/** A connection's list with an error is repaired again after this time; a list of the same content is not. */
+/** A connection's invalid list is repaired again after this time, unless its content is unchanged. */
 const REPAIR_EVERY_MS = 30_000;
 
-/** Time of one turn of the event loop in milliseconds, after which other work goes first. */
+/** Longest uninterrupted work in ms, after which other work gets a turn. */
 const TURN_MS = 10;
 
-/** Characters of the lists that are kept. */
+/** Characters of the cached repaired lists. */
 const KEPT_CHARS_MAX = 64 * 1024 * 1024;
 
-/** Lists without an error of which a hash is kept. */
+/** Valid lists whose hash is cached. */
 const SOUND_MAX = 10_000;
 
 interface Repaired {
@@ -69,8 +69,8 @@ const last = new LRUCache<string, { hash: string; until: number; size: number; r
 });
 
 /**
- * The items of one connection that clients accept, and those that they would not. A list is repaired once; where the last one
- * had an error, a changed list of the same names takes its place after 30 s.
+ * The items of one connection that clients accept, and those that they would reject. A list is repaired once; after an
+ * invalid one, a changed list of the same names replaces it after 30 s.
  *
  * @param connection its number, which is unique over all namespaces
  */
@@ -89,7 +89,7 @@ function repairedList(kind: ListKind, from: readonly ListItem[], connection: str
     hashed.update(text).update('\n');
     size += text.length;
   }
-  // Callers may have different lists of one connection.
+  // Callers can have different lists of one connection.
   const key = `${kind.member} ${connection} ${names.digest('base64')}`;
   const hash = hashed.digest('base64');
   const before = last.get(key);
@@ -107,10 +107,10 @@ function repairedList(kind: ListKind, from: readonly ListItem[], connection: str
   return entry.repaired;
 }
 
-/** Hashes of the arrays whose items have no error. */
+/** Hashes of the valid arrays. */
 const sound = new LRUCache<string, true>({ max: SOUND_MAX });
 
-/** The reply to a list as clients accept it; `_meta` names what was left out. One without an error is unchanged. */
+/** The reply to a list as clients accept it; `_meta` names what was left out. A valid one is unchanged. */
 export async function repairedReply(kind: ListKind, reply: McpReply): Promise<McpReply> {
   const result = reply.result && slice(reply.text, reply.result);
   const list = result?.startsWith('{') ? memberText(result, kind.member) : undefined;
@@ -171,7 +171,7 @@ function hasMoreValues(text: string): boolean {
   return count > ITEM_VALUES_MAX;
 }
 
-/** The item as clients accept it; null if it has too many errors, or if dropping members does not help. */
+/** The item as clients accept it; null if it has too many errors or dropping members does not help. */
 function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): string | null {
   const dropped = new Set<string>();
   let item = text;
@@ -179,20 +179,20 @@ function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): st
   if (!schema) return text;
   for (let round = 0; round <= ROUNDS_MAX; round += 1) {
     const value = JSON.parse(item) as { outputSchema?: unknown } | null;
-    // Any schema since 2026-07-28; clients of earlier revisions get another one from us.
+    // Any schema since 2026-07-28; clients of earlier revisions get a converted one.
     const isAllowed = ([name]: PropertyKey[]) =>
       era === 'modern' && name === 'outputSchema' && isObject(value?.outputSchema);
     const issues = (schema.safeParse(value).error?.issues ?? []).filter(({ path }) => !isAllowed(path));
     if (issues.length === 0) return item;
     if (issues.length > ERRORS_MAX) return null;
     const droppedBefore = new Set(dropped);
-    // From the end: indexes before a removed element stay the same.
+    // In reverse order: indexes before a removed element stay the same.
     for (let { path } of issues.reverse()) {
       if (path[0] === 'inputSchema' && (path.length === 1 || path[1] === 'type')) {
         item = withMember(item, 'inputSchema', objectSchema(memberText(item, 'inputSchema')));
         continue;
       }
-      // A member that is still refused after it was dropped is required: its parent goes.
+      // A member that is still invalid after it was dropped is required: its parent is dropped.
       while (droppedBefore.has(path.join('.'))) path = path.slice(0, -1);
       if (path.length === 0) return null;
       dropped.add(path.join('.'));
@@ -202,7 +202,7 @@ function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): st
   return null;
 }
 
-/** A schema of an object: this one if it only lacks its type. */
+/** A schema of an object: this one, if it lacks only its type. */
 function objectSchema(schema: string | undefined): string {
   const lacksType = schema?.startsWith('{') === true && (memberText(schema, 'type') ?? 'null') === 'null';
   return lacksType ? withMember(schema, 'type', '"object"') : '{"type":"object"}';

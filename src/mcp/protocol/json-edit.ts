@@ -30,7 +30,6 @@ export function rewriteMembers(object: string, rewrite: (name: string, value: st
   return isSame ? object : `{${parts.join(',')}${object.slice(behind)}`;
 }
 
-/** Removes members by name. */
 export function withoutMembers(object: string, isDropped: (name: string) => boolean): string {
   return rewriteMembers(object, (name, value) => (isDropped(name) ? null : value));
 }
@@ -47,7 +46,6 @@ export function withMember(object: string, name: string, value: string): string 
   return span ? splice(object, span, value) : withFirst(object, `${JSON.stringify(name)}:${value}`);
 }
 
-/** JSON text of a member; undefined if absent. */
 export function memberText(object: string, name: string): string | undefined {
   const span = members(object).get(name);
   return span && slice(object, span);
@@ -64,12 +62,12 @@ export function spliceAll(text: string, edits: readonly (readonly [Span, string]
   return result + text.slice(at);
 }
 
-/** A list result with each item replaced by `rewrite(item)`, both as JSON text; null removes the item. */
+/** Replaces each item of a list result by `rewrite(item)`, both as JSON text; null removes the item. */
 export function rewriteItems(result: string, member: string, rewrite: (item: string) => string | null): string {
   return rewriteMembers(result, (name, value) => (name === member ? rewriteList(value, rewrite) : value));
 }
 
-/** The same for the JSON text of the list alone. Other values are returned unchanged. */
+/** {@link rewriteItems} for the JSON text of the list alone. Other values are returned unchanged. */
 export function rewriteList(list: string, rewrite: (item: string) => string | null): string {
   if (!list.startsWith('[')) return list;
   const items = elements(list).map((span) => slice(list, span));

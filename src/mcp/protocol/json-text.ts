@@ -1,7 +1,7 @@
 /**
  * Locates values in JSON text without rebuilding it, so that forwarded messages stay byte for byte the same: numbers
  * beyond 2^53, key order, escapes and unknown fields survive. Every function expects text accepted by `JSON.parse`, and
- * throws a TypeError when the expected bracket or quote is missing, since scanning on would not end.
+ * throws a TypeError when the expected bracket or quote is missing, since scanning would not stop.
  */
 
 /** Position of a value in its text: start inclusive, end exclusive. */
@@ -63,7 +63,7 @@ function skipValue(text: string, at: number): number {
 }
 
 /**
- * Spans of the members of the object that starts at or after `at`. The last of repeated members counts, as in
+ * Spans of the members of the object that starts at or after `at`. The last of repeated members is used, as in
  * `JSON.parse`.
  */
 export function members(text: string, at = 0): Map<string, Span> {
@@ -71,8 +71,8 @@ export function members(text: string, at = 0): Map<string, Span> {
 }
 
 /**
- * {@link members} of an object whose members have different names, or the name that occurs twice: two parsers could read
- * two different messages.
+ * {@link members} of an object with unique names, or the name that occurs twice: two parsers could read different
+ * messages.
  */
 export function uniqueMembers(text: string): Map<string, Span> | string {
   return read(text, 0, true);
@@ -112,12 +112,10 @@ export function elements(text: string, at = 0): Span[] {
   return spans;
 }
 
-/** Text of a value. */
 export function slice(text: string, [start, end]: Span): string {
   return text.slice(start, end);
 }
 
-/** `text` with the value at `span` replaced. */
 export function splice(text: string, [start, end]: Span, replacement: string): string {
   return text.slice(0, start) + replacement + text.slice(end);
 }

@@ -7,34 +7,30 @@ import { completeOrRefuse, parseMessage } from './messages.js';
 import { memberText, withMember } from './json-edit.js';
 import { isObject, isWithinDepth } from '../../platform/text/json.js';
 
-/** Size limit of one list in all; a single response may be as large. */
+/** Size limit of a whole list; a single response may have the same size. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Flag of a list in a filter. */
 export type ListFlag = Exclude<keyof ListenFilter, 'resourceSubscriptions'>;
 
-/** Flags of `subscriptions/listen` by list change notification. */
 export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
   ['notifications/tools/list_changed', 'toolsListChanged'],
   ['notifications/prompts/list_changed', 'promptsListChanged'],
   ['notifications/resources/list_changed', 'resourcesListChanged'],
 ]);
 
-/** The notifications that all lists of a filter may have changed, and the tools in any case. */
+/** The notifications that all lists of a filter might have changed, and the tools in any case. */
 export function changesOf(filter: ListenFilter): string[] {
   const subscribed = [...listChanges].filter(([, flag]) => filter[flag] === true || flag === 'toolsListChanged');
   return subscribed.map(([method]) => JSON.stringify({ jsonrpc: '2.0', method }));
 }
 
-/** Filter with the flags of the lists that `isWanted` selects. */
 export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter {
   return Object.fromEntries([...listChanges.values()].filter(isWanted).map((flag) => [flag, true]));
 }
 
-/** Notification about a subscribed resource. */
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
-/** Notifications about requests, whose ids and tokens are others at the far end of a session. */
+/** Notifications about requests, whose ids and tokens differ at the far end of a session. */
 const ABOUT_REQUESTS: ReadonlySet<string> = new Set([
   'notifications/progress',
   'notifications/cancelled',
@@ -56,7 +52,7 @@ export interface ListKind {
   method: string;
   /** Member of the result that contains the items. */
   member: string;
-  /** Noun for error texts. */
+  /** Noun for error messages. */
   noun: string;
   /** Capability that a server declares for the list. */
   capability: string;
@@ -89,12 +85,10 @@ export const skillList: ListKind = {
 
 const lists = new Map<string, ListKind>([...Object.values(mcpLists), skillList].map((kind) => [kind.method, kind]));
 
-/** The list that a method reads. */
 export function listOf(method: string): ListKind | undefined {
   return lists.get(method);
 }
 
-/** True for the methods of the four lists. */
 export function isList(method: string): boolean {
   return method !== skillList.method && lists.has(method);
 }
@@ -104,29 +98,28 @@ export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
-/** An item of a list by the name, URI or URI template that its server has for it. */
+/** An item of a list, with the name, URI or URI template of its server. */
 export interface ListItem {
   name: string;
   /** Complete item as JSON text, including unknown members. */
   text: string;
 }
 
-/** An item that a list does not have, and why. */
+/** An item left out of a list, and why. */
 export interface LeftOutItem {
-  /** Null for an item without one. */
   name: string | null;
   reason: string;
 }
 
-/** `_meta` name of the items that a page of a list does not have. */
+/** `_meta` name of the items left out of a page of a list. */
 export const LEFT_OUT = 'slipway/left-out';
 
-/** Nested levels of the response to a list that are read, and of an item that is kept. */
+/** Nesting limits: of a list response that is read, and of an item that is kept. */
 export const LIST_DEPTH_MAX = 1_000;
 const ITEM_DEPTH_MAX = 95;
 
 /**
- * The response to a list without the items that are nested deeper than messages may be; its `_meta` names them. Unchanged where it
+ * The response to a list without the items nested deeper than messages may be; its `_meta` names them. Unchanged if it
  * has no list.
  */
 export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'member' | 'id'>): string {
@@ -145,7 +138,7 @@ export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'm
   return withItems(text, member, items, leftOut);
 }
 
-/** The response to a list with these items instead; its `_meta` names those that were left out. */
+/** The response to a list with these items instead; its `_meta` names those left out. */
 export function withItems(text: string, member: string, items: string[], leftOut: LeftOutItem[]): string {
   const result = withMember(memberText(text, 'result') ?? '{}', member, `[${items.join(',')}]`);
   if (leftOut.length === 0) return withMember(text, 'result', result);
@@ -154,19 +147,17 @@ export function withItems(text: string, member: string, items: string[], leftOut
   return withMember(text, 'result', withMember(result, '_meta', noted));
 }
 
-/** One page of a list. */
 export interface ListPage {
   /** JSON text of each item, of any JSON type. */
   items: string[];
-  /** Cursor of the next page; absent on the last one. */
   nextCursor?: string;
-  /** Set on the last page if the server named a cursor that it had named before. */
+  /** Set on the last page if the server repeated an earlier cursor. */
   repeatedCursor?: string;
   /** Cache lifetime of the page in milliseconds; absent if unspecified. */
   ttlMs?: number;
-  /** Set on the last page if the server failed to send the page after it. */
+  /** Set on the last page if the server failed to send the next one. */
   failure?: string;
-  /** Items that were nested too deeply to be read. */
+  /** Items nested too deeply to be read. */
   leftOut?: LeftOutItem[];
   /** True if the server does not know the list (-32601); the only page is then empty. */
   isUnknown: boolean;
@@ -175,15 +166,15 @@ export interface ListPage {
 /** Limit of pages of a list read as a whole, as in the official SDK. */
 export const PAGES_MAX = 64;
 
-/** Cache lifetime of a list of which a later page failed. */
+/** Cache lifetime of a list whose later page failed. */
 const INCOMPLETE_MS = 1_000;
 
-/** Limit of items of a list, and of items of which a process remembers something. */
+/** Limit of items of a list, and of items remembered by a process. */
 export const LIST_ITEMS_MAX = 10_000;
 
 /**
  * Reads a list as a whole, up to 64 pages and 10,000 items, with the shortest cache lifetime of its pages (null if
- * unspecified). Of items with one name the first counts; items without a name are left out.
+ * unspecified). The first of items with equal names is used; items without a name are left out.
  *
  * @param timeoutMs total timeout of all pages
  * @throws UpstreamFailure as {@link listPages}
@@ -217,13 +208,12 @@ export async function readList(
 }
 
 /**
- * Reads the pages of a list one by one, until the server's last: the one without a cursor, with a cursor that it named
- * before, or up to 2025-11-25 with an empty one, which SDKs of these revisions take as none. The caller limits pages and
- * items.
+ * Reads the pages of a list one by one, until the server's last: the one without a cursor, with a repeated cursor, or
+ * up to 2025-11-25 with an empty one, which SDKs of these revisions treat as none. The caller limits pages and items.
  *
  * @param timeoutMs total timeout of all pages
- * @throws UpstreamFailure when the first page fails or is malformed. A later page that fails, or with which the list exceeds
- * 16 MB, ends the list with a note.
+ * @throws UpstreamFailure when the first page fails or is malformed. If a later page fails or makes the list exceed 16
+ * MB, the previous one is the last, with the failure.
  */
 export async function* listPages(
   channel: Pick<Channel, 'request'>,

@@ -7,13 +7,13 @@ import { CallFailure, type FailureName, failures } from './failures.js';
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
 /**
- * Failure between us and an upstream. The message is for the person who made the connection: the problem and a remedy.
+ * Failure between Slipway and an upstream. The message is for the creator of the connection: the problem and a remedy.
  */
 export abstract class UpstreamFailure extends CallFailure {
-  /** False when the request certainly did not run, so that repeating it is safe. */
+  /** False when the request certainly did not run and can safely be repeated. */
   abstract readonly outcomeUnknown: boolean;
 
-  /** Adds to the message that the call may have run, if the outcome is unknown. */
+  /** Adds to the message that the call might have run, if the outcome is unknown. */
   ofCall(): this {
     if (this.outcomeUnknown) this.message = this.aboutTarget + OUTCOME_UNKNOWN;
     return this;
@@ -24,7 +24,6 @@ export abstract class UpstreamFailure extends CallFailure {
   }
 }
 
-/** Base class of the upstream failures of one row. */
 function upstreamFailure(failure: FailureName) {
   abstract class OfRow extends UpstreamFailure {
     readonly failure: FailureName = failure;
@@ -33,30 +32,29 @@ function upstreamFailure(failure: FailureName) {
   return OfRow;
 }
 
-/** The error of a request for its caller: of a tool call, it states that the call may have run. */
+/** The error of a request for its caller: that of a tool call states that the call might have run. */
 export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
 
-/** What is known of an upstream's failure. */
 interface UpstreamErrorOptions {
   detail?: unknown;
-  /** True if the request may have been carried out; that of the row by default. */
+  /** True if the request might have run; by default, as in the row. */
   outcomeUnknown?: boolean;
-  /** Row of the failure; that of the status by default, or `unreachable`. */
+  /** Row of the failure; by default, that of the status, or `unreachable`. */
   failure?: FailureName;
-  /** HTTP status that was not an MCP answer; null for other failures. */
+  /** HTTP status of a response that is not MCP; null for other failures. */
   status?: number | null;
   retryAfterSeconds?: number;
 }
 
-/** The upstream is unreachable, refuses us, or does not speak MCP. */
+/** The upstream is unreachable, rejects Slipway, or does not speak MCP. */
 @Serializable('outcomeUnknown', 'failure', 'status', 'retryAfterSeconds', 'noRetry')
 export class UpstreamError extends UpstreamFailure {
   readonly failure: FailureName;
   readonly outcomeUnknown: boolean;
 
-  /** A person or agent decides when to try again: published clients would repeat a tool call by themselves. */
+  /** A person or agent decides when to try again: published clients would automatically repeat a tool call. */
   override readonly noRetry = true;
 
   readonly status: number | null;
@@ -75,14 +73,14 @@ export class UpstreamError extends UpstreamFailure {
   }
 }
 
-/** The upstream answered 401, or 403 with required scopes. */
+/** The upstream returned 401, or 403 with required scopes. */
 @Serializable('challenges', 'failure', 'data')
 export class UpstreamAuthRequiredError extends upstreamFailure('unauthorized') {
   override readonly data: { setupUrl: string } | undefined;
 
   /**
    * @param challenges values of its `WWW-Authenticate` headers, at most 8 KB
-   * @param setupUrl our page where a person authorizes, if there is one
+   * @param setupUrl Slipway's page where a user authorizes, if there is one
    */
   constructor(
     message: string,
@@ -98,19 +96,18 @@ export class UpstreamAuthRequiredError extends upstreamFailure('unauthorized') {
     return this.data?.setupUrl;
   }
 
-  /** This error with a setup page that opens only for people signed in as the caller; itself without a setup page. */
+  /** This error with a setup page that opens only for users signed in as the caller; unchanged without a setup page. */
   forPerson(): Promise<UpstreamAuthRequiredError> {
     return Promise.resolve(this);
   }
 }
 
-/** The setup page in a message, where its address is not known. */
+/** Stands for the setup page in a message, if its address is not known. */
 export const SETUP_PAGE = 'setupUrl of the connection';
 
 const PUT_HEADERS =
   'PUT the connection again with headers, for example {"headers": {"Authorization": "Bearer <token>"}}.';
 
-/** Messages of an {@link UpstreamAuthRequiredError}, by what the upstream requires. */
 export const authRequired = {
   scopes:
     'The MCP server answered 403: the authorization of this connection does not reach far enough (insufficient_scope). ' +
@@ -123,7 +120,8 @@ export const authRequired = {
 };
 
 /**
- * A message with the pages of URL elicitations that it lacks, for a caller that cannot be asked; unchanged without any.
+ * A message that also lists the pages of URL elicitations, for a caller that cannot receive requests; unchanged without
+ * any.
  *
  * @param elicitations `elicitations` of error -32042, or `inputRequests`
  */
@@ -156,18 +154,16 @@ export class InputNeededError extends upstreamFailure('input needed') {
   }
 }
 
-/** The timeout of a call that expired. */
 export interface ExpiredTimeout {
   timeoutMs: number;
   /** True if messages restart the timeout. */
   isExtended?: boolean;
-  /** True if the call has lasted for the hour that it may last in all. */
+  /** True if the call has reached its maximum of an hour. */
   isOver?: boolean;
   /** True for the first contact and for opening a session. */
   isOpening?: boolean;
 }
 
-/** Message about an upstream timeout. */
 export function tooLate(
   { host }: { host: string },
   { timeoutMs, isExtended, isOver, isOpening }: ExpiredTimeout,
@@ -185,7 +181,7 @@ export function tooLate(
   return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded, or the request takes longer.`;
 }
 
-/** The upstream did not answer in time. */
+/** The upstream did not respond in time. */
 @Serializable('outcomeUnknown')
 export class UpstreamTimeoutError extends upstreamFailure('timeout') {
   constructor(
@@ -215,7 +211,7 @@ export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
   }
 }
 
-/** This process stops before the upstream has answered. */
+/** This process stops before the upstream has responded. */
 @Serializable()
 export class RestartingError extends upstreamFailure('restarting') {
   constructor() {
@@ -229,7 +225,7 @@ export class UpstreamBusyError extends upstreamFailure('busy') {
   override readonly retryAfterSeconds = 1;
 }
 
-/** The upstream is hosted code that does not run: hosting is off, or not available for this kind of code. */
+/** The upstream is hosted code that does not run: hosting is off or unavailable for this kind of code. */
 @Serializable()
 export class NotHostedError extends upstreamFailure('not hosted') {}
 
@@ -248,7 +244,7 @@ export class HostedAwayError extends upstreamFailure('host away') {
 /** Time limit of the first response of a program, which may have to be downloaded or compiled first. */
 export const PROGRAM_START_MS = 10 * 60_000;
 
-/** The program has not opened its session, and continues to. The request was not sent. */
+/** The program is still opening its session. The request was not sent. */
 @Serializable()
 export class StartingError extends upstreamFailure('host away') {
   override readonly retryAfterSeconds = 5;
@@ -258,7 +254,7 @@ export class StartingError extends upstreamFailure('host away') {
   }
 }
 
-/** The caller left before the response. The message is never sent. */
+/** The caller disconnected before the response. The message is never sent. */
 @Serializable()
 export class CallerLeftError extends upstreamFailure('caller left') {
   constructor() {
@@ -269,7 +265,7 @@ export class CallerLeftError extends upstreamFailure('caller left') {
 const TLS_CODES =
   /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_|EPROTO$)/;
 
-/** Converts a socket error. `written`: the request may have reached the upstream. */
+/** Converts a socket error. `written`: the request might have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) {
@@ -308,19 +304,19 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
   return new UpstreamError(broken, { detail: message, outcomeUnknown: written });
 }
 
-/** Text of the server's own words in an error; {@link withoutWords} recognizes it. */
+/** The server's own message in an error; {@link withoutWords} recognizes it. */
 const SAID = / The server said: "(?:[^"\\]|\\.)*"\./g;
 
-/** An error message without the server's own words, which only its connection's owner may read. */
+/** An error message without the server's own message, which only its connection's owner may read. */
 export function withoutWords(message: string): string {
   return message.replace(SAID, '');
 }
 
 /**
- * Converts an HTTP status that is not an MCP answer.
+ * Converts an HTTP status of a response that is not MCP.
  *
  * @param location of a redirect; the `detail` of the error
- * @param words the server's own words, without secrets; empty without any
+ * @param words the server's own message, without secrets; empty without any
  * @param retryAfter its `Retry-After`: seconds or a date
  */
 export function fromHttpStatus(
@@ -367,7 +363,7 @@ export function fromHttpStatus(
   return failed(`answered ${status}, which is not an MCP answer.`);
 }
 
-/** Sentence about a redirect that was not followed. 307 and 308 within an origin are, three times. */
+/** Message about a redirect that was not followed. 307 and 308 within an origin are followed, at most three times. */
 function redirected(status: number, { origin }: URL, location: string): string {
   const isKept = (status === 307 || status === 308) && location.startsWith(`${origin}/`);
   return isKept
@@ -387,7 +383,7 @@ function triedPath(url: URL): string {
   return url.pathname.endsWith('/mcp') ? '/ or /sse' : '/mcp';
 }
 
-/** Error for a 2xx answer that is not MCP. */
+/** Error for a 2xx response that is not MCP. */
 export function notMcp(url: URL, contentType: string, text: string | null): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (contentType.includes('html')) {
@@ -409,9 +405,9 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
 }
 
 /**
- * Error for a response to another request than ours; null for what is no response.
+ * Error for a response to a request that Slipway did not send; null for messages other than responses.
  *
- * @param where name of the server @param id of our request
+ * @param where name of the server @param id of the request
  */
 export function strayAnswer(where: string, id: number, head: object | null): UpstreamError | null {
   if (head === null || 'method' in head || !('result' in head || 'error' in head)) return null;
@@ -419,7 +415,7 @@ export function strayAnswer(where: string, id: number, head: object | null): Ups
   return unreadable(`${where} answered request ${id} ${idText}: a server must repeat the id of the request.`);
 }
 
-/** Error for a malformed answer: the request may have run, and repeating it would hardly help. */
+/** Error for a malformed response: the request might have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
   return new UpstreamError(message, { failure: 'unreadable' });
 }

@@ -6,7 +6,6 @@ import { elements, members, slice, splice, type Span } from './json-text.js';
 import { CLIENT_INFO, envelope, MODERN_VERSION, SUBSCRIPTION_ID, type Era, rpcCode } from './protocol.js';
 import { InputNeededError, UpstreamError } from './mcp-errors.js';
 
-/** Members of a JSON-RPC message required for routing. */
 export interface RpcHead {
   id?: unknown;
   method?: unknown;
@@ -15,7 +14,6 @@ export interface RpcHead {
   error?: unknown;
 }
 
-/** Parses a message; null when the text is not a JSON object. */
 export function parseMessage(text: string): RpcHead | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -25,7 +23,9 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
-/** The id of an oversized answer, by its beginning and end; null for one without. Undefined for anything else. */
+/**
+ * The id of an oversized response, read from its beginning and end; null without an id. Undefined for anything else.
+ */
 export function idOfOversized(text: string): number | null | undefined {
   const [head, tail] = [text.slice(0, 1_000), text.slice(-1_000)];
   if (!/"jsonrpc"/.test(head + tail)) return undefined;
@@ -38,7 +38,7 @@ export function idOfOversized(text: string): number | null | undefined {
   return id === undefined ? null : Number(id);
 }
 
-/** Messages in a string: the elements of a batch, or the text itself, if it is none or empty. */
+/** Messages in a string: the elements of a batch, otherwise the string itself. */
 export function messagesIn(text: string): string[] {
   const spans = /^\s*\[/.test(text) && Array.isArray(jsonIn(text)) ? elements(text) : [];
   return spans.length === 0 ? [text] : spans.map((span) => slice(text, span));
@@ -50,12 +50,12 @@ export function answerText(id: string, answer: ClientAnswer): string {
   return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
 }
 
-/** Answer to a server request that reports an error. */
+/** Error response to a server request. */
 export function errorAnswer(message: string, code: number = rpcCode.internalError): ClientAnswer {
   return { error: { code, message } };
 }
 
-/** Answer to a server request that no client answers. */
+/** Response to a server request that no client handles. */
 export function unansweredRequest(method: string): ClientAnswer {
   return errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound);
 }
@@ -67,14 +67,14 @@ export function requestText(id: number | null, method: string, params: string | 
   return `{"jsonrpc":"2.0",${idPart}"method":${JSON.stringify(method)}${paramsPart}}`;
 }
 
-/** The id of a response as ours are: a number, also where the peer wrote it as text. */
+/** The id of a response as Slipway issues it: a number, even if the peer sent it as a string. */
 export function numericId(id: unknown): unknown {
   return typeof id === 'string' && id.trim() !== '' ? Number(id) : id;
 }
 
 /**
- * Reply in `text` if it answers request `id`. An error without an id counts too: servers send it when they could not
- * read the request, and the HTTP exchange identifies the request.
+ * Reply in `text` to the request `id`. An error without an id is accepted too: servers send it when they could not read
+ * the request, and the HTTP exchange identifies the request.
  */
 export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
   if ('method' in head) return null;
@@ -85,7 +85,7 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
     return { text, id: parts.get('id') ?? null, result: parts.get('result') ?? null, error: null, era };
   }
   if (!hasError || !(isOurs || head.id === null || head.id === undefined)) return null;
-  // `{"error": "forbidden"}` of plain HTTP APIs is none: the HTTP status is more specific.
+  // `{"error": "forbidden"}` of plain HTTP APIs is not a JSON-RPC error: the HTTP status is more specific.
   const { code, message } = head.error as Partial<RpcError>;
   if (typeof code !== 'number' && !text.includes('"jsonrpc"') && !isOurs) return null;
   const error = toRpcError(head.error);
@@ -94,10 +94,10 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
   return { text: reply, id: members(reply).get('id') ?? null, result: null, error, era };
 }
 
-/** Length of a peer's error that is shown as it came. */
+/** Length of a peer's error that is shown. */
 const ERROR_CHARS_MAX = 500;
 
-/** A JSON-RPC error of a peer, whatever its form: its code if that is an integer, and its words. */
+/** A JSON-RPC error of a peer, whatever its form: its code if that is an integer, and its message. */
 export function toRpcError(
   value: unknown,
   defaultMessage = 'The MCP server sent an error without a message.',
@@ -112,7 +112,6 @@ export function toRpcError(
   };
 }
 
-/** Envelope members as JSON text, for callers without capabilities. */
 const plainEnvelope = envelopeText({});
 
 function envelopeText(capabilities: Record<string, unknown>): string {
@@ -138,7 +137,7 @@ export function withEnvelope(params: string | undefined, capabilities?: Record<s
   return `{"_meta":{${added}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 
-/** A notification without its subscription id, which is valid for one hop only. */
+/** A notification without its subscription id, which is valid only for one hop. */
 export function withoutSubscriptionId(text: string): string {
   const params = text.includes(SUBSCRIPTION_ID) ? memberText(text, 'params') : undefined;
   if (!params?.startsWith('{')) return text;
@@ -190,7 +189,7 @@ export function resultTypeOf({ text, result, era }: McpReply): string | null {
 }
 
 /**
- * The reply, if it is complete: for callers that cannot answer server requests.
+ * The reply, if it is complete, for callers that cannot answer server requests.
  *
  * @throws InputNeededError for `input_required`, UpstreamError for a task or an unknown type
  */
@@ -235,9 +234,8 @@ export function resultReply(result: string, era: Era = 'legacy'): McpReply {
   return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era };
 }
 
-/** True for a result of `tools/call` with `isError: true`. */
 export function isErrorResult({ text, result }: McpReply): boolean {
-  // Almost every result is told apart by one look through its text.
+  // A search of the text rules out almost every result.
   return result !== null && /"isError"\s*:\s*true/.test(text) && memberText(slice(text, result), 'isError') === 'true';
 }
 

@@ -1,6 +1,6 @@
 import { VERSION } from '../../config/version.js';
 
-/** Names and numbers of the Model Context Protocol, and our own where it leaves them to implementations. */
+/** Names and numbers of the Model Context Protocol, and Slipway's own where it leaves them to implementations. */
 
 /** Revisions that begin with `initialize`, newest first; the first one is offered to upstreams. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'] as const;
@@ -31,8 +31,8 @@ export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 export const CLIENT_INFO = { name: 'slipway', version: VERSION };
 
 /**
- * JSON-RPC codes. Our own lie outside -32768…-32000, which JSON-RPC and MCP reserve, except `inputRequired`, which
- * published clients know.
+ * JSON-RPC codes. Slipway's own are outside -32768…-32000, which JSON-RPC and MCP reserve, except `inputRequired`,
+ * which published clients know.
  */
 export const rpcCode = {
   parseError: -32700,
@@ -40,20 +40,21 @@ export const rpcCode = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
-  /** At MCP addresses, with HTTP 404: the session of `Mcp-Session-Id` has ended. */
+  /** At MCP addresses, with HTTP 404: the session of `Mcp-Session-Id` has closed. */
   sessionLost: -32001,
   headerMismatch: -32020,
   missingCapability: -32021,
   unsupportedVersion: -32022,
   /**
-   * The caller must supply values first, listed in `data`. Code of the service for which published clients were made.
+   * The caller must supply values first, listed in `data`. A code of the service for which published clients were
+   * written.
    */
   inputRequired: -32002,
   /** The upstream requires authorization; `data` contains the remedy. */
   authRequired: -33001,
   /** The upstream is down or does not speak MCP. */
   upstreamError: -33002,
-  /** The upstream did not answer in time. The request may have run. */
+  /** The upstream did not respond in time. The request might have run. */
   timeout: -33003,
   /** The client cancelled the call; never sent. */
   cancelled: -33004,
@@ -85,6 +86,6 @@ export interface UpstreamIdentity {
   instructions?: string;
   /** The upstream restores the sessions of callers, so that they outlive the processes that opened them. */
   restoresSessions?: true;
-  /** The upstream has no sessions, and so no stream for notifications outside of calls. */
+  /** The upstream has no sessions, and therefore no stream for notifications outside of calls. */
   hasNoStream?: true;
 }

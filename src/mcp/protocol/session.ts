@@ -22,7 +22,6 @@ export function initializeParams(capabilities: Record<string, unknown> = {}): st
   return JSON.stringify({ protocolVersion: LEGACY_VERSIONS[0], capabilities: served, clientInfo: CLIENT_INFO });
 }
 
-/** Client capabilities of legacy revisions, and their modes. */
 const ASKED = ['elicitation', 'sampling', 'roots'];
 const MODES = ['form', 'url', 'tools', 'context'];
 
@@ -33,8 +32,8 @@ export const EXTRAS_BYTES_MAX = 1_024;
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /**
- * `extensions` and `experimental` of a client's capabilities, as a session declares them to a server. Empty ones are left
- * out, and so are all together above 1 KB of JSON text.
+ * `extensions` and `experimental` of a client's capabilities, as a session declares them to a server. Empty ones are
+ * left out, and all of them above 1 KB of JSON text.
  */
 export function extrasOf({ extensions, experimental }: Record<string, unknown>): Record<string, unknown> {
   const { [TASKS_EXTENSION]: _tasks, ...passed } = record(extensions);
@@ -43,15 +42,15 @@ export function extrasOf({ extensions, experimental }: Record<string, unknown>):
   return Buffer.byteLength(JSON.stringify(extras)) > EXTRAS_BYTES_MAX ? {} : extras;
 }
 
-/** True if a client with these capabilities answers requests of a server. */
+/** True if a client with these capabilities handles requests of a server. */
 export function canBeAsked(capabilities: Record<string, unknown>): boolean {
   return ASKED.some((name) => isObject(capabilities[name]));
 }
 
 /**
- * Profile of requests that need no responses of the client, such as those for lists: some servers offer tools by the
- * capabilities of their client. Callers with the same ones share its session of a legacy upstream. Undefined when there
- * are none.
+ * Profile of requests during which the client is not called, such as those for lists: some servers offer tools by the
+ * capabilities of their client. Callers with the same capabilities share its session of a legacy upstream. Undefined
+ * when there are none.
  */
 export function sharedProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
   const pick = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
@@ -80,7 +79,7 @@ function serverInfo(value: unknown): ServerInfo {
 /**
  * Parses an `initialize` result.
  *
- * @param host name of the server for error texts: a URL will do
+ * @param host name of the server for error messages, or its URL
  * @throws UpstreamError when it is malformed, or names an unsupported protocol version
  */
 export function identityOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
@@ -112,7 +111,7 @@ export function versionsOfDiscover(result: unknown): unknown[] | null {
 }
 
 /**
- * Parses a `server/discover` result. A result without versions counts as modern.
+ * Parses a `server/discover` result. A result without versions is treated as modern.
  *
  * @throws UpstreamError when the server supports none of our versions
  */

@@ -1,6 +1,6 @@
 import { memberText, withMember } from './json-edit.js';
 
-/** Headers of a caller's request that go upstream with its calls: its id, and its trace context (W3C Trace Context). */
+/** Headers of a caller's request that are forwarded upstream: its id, and its trace context (W3C Trace Context). */
 export type TraceHeaders = Partial<Record<'x-request-id' | 'traceparent' | 'tracestate', string>>;
 
 /** A valid `traceparent`: not of version ff, no id of zeros. */
@@ -22,8 +22,8 @@ export function traceHeaders(header: (name: string) => string | string[] | undef
 }
 
 /**
- * Params with the trace context in `_meta` (MCP 2026-07-28, trace context), for servers that are reached without headers. A
- * context that the caller set there stays.
+ * Params with the trace context in `_meta` (MCP 2026-07-28, trace context), for servers reached without headers. A
+ * context set by the caller remains.
  *
  * @param params JSON text of an object
  */

@@ -1,7 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 
-/** A message, or a batch of them. */
 const messages = [{ type: 'object' }, { type: 'array', items: { type: 'object' } }];
 
 /**
@@ -25,7 +24,7 @@ export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
   );
 }
 
-/** For `ApiErrors`: every MCP endpoint refuses foreign web pages. */
+/** For `ApiErrors`: every MCP endpoint rejects foreign web pages. */
 export const pageRefused = {
   status: 403,
   text: 'The request comes from a web page of another site.',

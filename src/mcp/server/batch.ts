@@ -14,13 +14,13 @@ const BATCH_VERSION = '2025-03-26';
 /** Limit of messages per batch. */
 const BATCH_MAX = 100;
 
-/** Number of messages of a body after its first one; 0 for a body that is no batch. */
+/** Number of further messages in a body after the first; 0 for a body that is not a batch. */
 export function furtherMessages(text: string): number {
   try {
     const body: unknown = JSON.parse(text);
     return Array.isArray(body) ? Math.max(0, body.length - 1) : 0;
   } catch {
-    // Refused where it is served.
+    // Rejected where it is served.
     return 0;
   }
 }
@@ -41,8 +41,8 @@ export function batchFault(batch: readonly unknown[], { session, headers }: McpR
 }
 
 /**
- * Processes the messages of a batch independently and answers with the array of their responses, in the order of the
- * messages. Answers beyond the size of one response are replaced by errors.
+ * Processes the messages of a batch independently and responds with the array of their responses, in the order of the
+ * messages. Those above the size of one response are replaced by errors.
  */
 export async function serveBatch(
   request: McpRequestContext,
@@ -54,7 +54,7 @@ export async function serveBatch(
   let chars = 0;
   await someAtOnce(PARALLEL, messages.entries(), async ([i, text]) => {
     const reply = (_status: number, answer: string | null) => void (answers[i] = answer);
-    // A JSON array carries only answers: no server requests, no progress.
+    // A JSON array carries only responses: no server requests, no progress.
     await serve({ ...request, text, acceptsStream: false }, { ...silentSink, reply });
     const answer = answers[i] ?? null;
     chars += answer?.length ?? 0;

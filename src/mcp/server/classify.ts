@@ -1,13 +1,13 @@
 /**
- * The era by which a message is served, and the faults of its form. Pure functions.
+ * The era by which a message is served, and the problems of its form. Pure functions.
  *
  * The body decides, and headers are checked against it. A message with `io.modelcontextprotocol/protocolVersion` in
  * `_meta` is modern (2026-07-28) and needs its envelope: version, capabilities, optional client info and log level, and
- * the headers `MCP-Protocol-Version`, `Mcp-Method` and, for named methods, `Mcp-Name` (as it is, or `=?base64?…?=`).
+ * the headers `MCP-Protocol-Version`, `Mcp-Method` and, for named methods, `Mcp-Name` (plain, or `=?base64?…?=`).
  * Everything else is legacy: `initialize`, responses, and messages without an envelope.
  *
- * Faults are 400 with a JSON-RPC error: -32600 for no JSON-RPC, -32602 for a broken envelope, and the codes of the
- * revision for headers that disagree and for versions that are not served (with the list of those that are).
+ * Problems return 400 with a JSON-RPC error: -32600 for a message that is not JSON-RPC, -32602 for a broken envelope,
+ * and the codes of the revision for headers that disagree and for unsupported versions (with the supported ones).
  */
 import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
@@ -46,7 +46,7 @@ export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope
 
 const legacy: Classified = { era: 'legacy' };
 
-/** Era of a valid JSON-RPC message ({@link shapeFault}), or the reason to refuse it. Never throws. */
+/** Era of a valid JSON-RPC message ({@link shapeFault}), or the reason to reject it. Never throws. */
 export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
   if (typeof method !== 'string') return legacy;
@@ -75,7 +75,6 @@ export function classify(message: RpcHead, headers: McpRequestHeaders): Classifi
   return legacy;
 }
 
-/** JSON-RPC error of a malformed message, or null. */
 export function shapeFault(message: RpcHead): Fault | null {
   const { jsonrpc } = message as { jsonrpc?: unknown };
   const isAnswer = message.method === undefined && ('result' in message || 'error' in message);
@@ -85,14 +84,13 @@ export function shapeFault(message: RpcHead): Fault | null {
   if (message.id !== undefined && typeof message.id !== 'string' && typeof message.id !== 'number') {
     return invalid('id must be a string or a number');
   }
-  // Serializers of some clients write null for a member that is absent.
+  // Serializers of some clients write null for absent members.
   const params = message.params ?? {};
   if (!isObject(params)) return invalid('params must be an object');
   if (params._meta === undefined || params._meta === null || isObject(params._meta)) return null;
   return { status: 400, code: rpcCode.invalidParams, message: 'params._meta must be an object' };
 }
 
-/** Fault of a message that is not JSON-RPC. */
 export function invalid(message: string): Fault {
   return { status: 400, code: rpcCode.invalidRequest, message };
 }
@@ -110,7 +108,6 @@ export function decodeHeader(value: string): string | null {
   }
 }
 
-/** Fault of a header that contradicts the body. */
 export function headerMismatch(problem: string): Fault {
   const message = `The request's headers and body disagree: ${problem}`;
   return { status: 400, code: rpcCode.headerMismatch, message };
@@ -196,10 +193,10 @@ function envelopeProblem(meta: Record<string, unknown>): string | null {
   return level === undefined || level === null || isLogLevel(level) ? null : `${LOG_LEVEL_KEY} must be a log level`;
 }
 
-/** Characters of a client's name that are kept. */
+/** Characters of a client's name that are stored. */
 const CLIENT_NAME_CHARS_MAX = 100;
 
-/** The name in the `clientInfo` of `initialize`, or of the envelope of MCP 2026-07-28; null without one. */
+/** Returns the name in the `clientInfo` of `initialize`, or of the envelope of MCP 2026-07-28; null without one. */
 export function clientNameIn(params: unknown): string | null {
   if (!isObject(params)) return null;
   const info = params.clientInfo ?? (isObject(params._meta) ? params._meta[envelope.clientInfo] : undefined);

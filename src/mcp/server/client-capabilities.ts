@@ -17,8 +17,8 @@ const KNOWN = [
 ];
 
 /**
- * Names of the client capabilities, with modes such as `elicitation.url`, of an `initialize` request that can be served
- * over a stream: those that the client declared and its revision has.
+ * Names of the client capabilities, with modes such as `elicitation.url`, of an `initialize` request, those that can be
+ * served over a stream: declared by the client, and known to its revision.
  */
 export function capabilityNames(declared: unknown, version: string): string[] {
   return KNOWN.filter((name) => {
@@ -36,7 +36,7 @@ export function capabilityNames(declared: unknown, version: string): string[] {
 export function passedCapabilities(declared: unknown, version: string): Record<string, unknown> {
   if (!isObject(declared)) return {};
   const names = capabilityNames(declared, version);
-  // Upstream sessions are of the newest revision, in which a flag of an older client would have a meaning.
+  // Upstream sessions are of the newest revision, in which a flag of an older client could have another meaning.
   const flagsOf = (name: string) => (version < MODES_SINCE && name !== 'roots' ? {} : declared[name]);
   const requested = names.filter((name) => !name.includes('.')).map((name) => [name, flagsOf(name)] as const);
   const passed = { ...Object.fromEntries(requested), ...extrasOf(declared) };
@@ -54,7 +54,6 @@ export function capabilitiesOf(names: readonly string[]): Record<string, unknown
   return names.length === 0 ? null : capabilities;
 }
 
-/** True if the client supports URL elicitation. */
 export function takesPages(names: readonly string[]): boolean {
   return names.includes('elicitation.url');
 }

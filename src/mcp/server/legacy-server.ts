@@ -1,14 +1,14 @@
 /**
  * Requests of clients of 2025-11-25 and older, which begin with `initialize`, for an upstream of any era.
  *
- * Answered here: `ping`, `initialize` (mints the session id, which goes into `Mcp-Session-Id`), `logging/setLevel` and
- * `resources/subscribe` (kept in the session). `tasks/*` are relayed. All others go to the upstream. A modern upstream
- * may answer `input_required`: then the client is sent the requests it can answer, and the call is made again with the
- * answers, up to 8 rounds and 10 minutes. Results of a modern upstream are rewritten for the client's revision
+ * Handled here: `ping`, `initialize` (issues the session id, returned as `Mcp-Session-Id`), `logging/setLevel` and
+ * `resources/subscribe` (kept in the session). `tasks/*` are relayed. All others go to the upstream. If a modern
+ * upstream returns `input_required`, the client receives the requests it can answer, and the call is repeated with its
+ * responses, up to 8 rounds and 10 minutes. Results of a modern upstream are rewritten for the client's revision
  * (`bridge/to-legacy.ts`).
  *
  * Failures: methods that the upstream does not declare, and stateful ones without a session, -32601; a task that a
- * modern upstream starts, which this client cannot follow. `params.task` is ignored where the upstream has no tasks.
+ * modern upstream starts, which this client cannot follow. `params.task` is ignored if the upstream has no tasks.
  */
 import { Injectable } from '@nestjs/common';
 import { Tuning } from '../../config/tuning.js';
@@ -43,19 +43,18 @@ import { TaskRelay, wantsTask, withoutTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
-/** Profile of a client's upstream session, and the function that answers the requests sent there. */
+/** Profile of a client's upstream session, and the function that handles the requests sent there. */
 type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerProfile };
 
-/** Error text for tasks at endpoints and servers without them. */
+/** Error message for tasks at endpoints and servers without them. */
 const NO_TASKS = 'The MCP server has no tasks of MCP 2025-11-25';
 
 /** Members and blocks that revisions before 2025-06-18 lack. */
 const NEWS = /"(?:resource_link|audio|structuredContent|outputSchema)"/;
 
-/** Time for a server to refuse a subscription. */
+/** Time for a server to reject a subscription. */
 const SUBSCRIBE_MS = 5_000;
 
-/** Answers requests of revisions that begin with `initialize`. */
 @Injectable()
 export class LegacyServer {
   constructor(
@@ -93,7 +92,6 @@ export class LegacyServer {
     }
   }
 
-  /** Answers a request about tasks. */
   private async task(incoming: McpRequest): Promise<void> {
     const { taskRelay: tasks, clientInput: input } = this;
     if (!(await tasks.isOffered(incoming.channel))) return replyError(incoming, rpcCode.methodNotFound, NO_TASKS);
@@ -144,7 +142,7 @@ export class LegacyServer {
     sink.reply(200, resultText(id, '{}'));
   }
 
-  /** The error with which the server refuses updates of a resource; null if it sends them, or fails otherwise. */
+  /** The error with which the server rejects updates of a resource; null if it sends them, or fails otherwise. */
   private async trySubscription({ channel }: McpRequest, uri: string): Promise<McpReply | null> {
     const silent = { onNotification: () => undefined, onEnd: () => undefined };
     const timeoutMs = SUBSCRIBE_MS;
@@ -194,7 +192,7 @@ export class LegacyServer {
     const params = isModern ? withLogLevel(incoming.paramsText, level) : incoming.paramsText;
     const timeLeft = deadlineFromFirstUse(INPUT_MS_MAX);
     const ownSession = this.ownSession(incoming, level, input.responderFor(incoming, timeLeft));
-    // The session of a task must not end while no call runs in it, as a shared one does.
+    // The session of a task must stay open while no call runs in it, unlike a shared one.
     const responder = ownSession ?? (session?.shared && !isTask ? { profile: session.shared } : null);
     const era = isTask ? 'legacy' : session ? this.liveSessions.eraOf(session, principal) : undefined;
     let next = params;
@@ -219,7 +217,7 @@ export class LegacyServer {
     }
   }
 
-  /** Options for an upstream session of the client's own, which has its log level. */
+  /** Options for the client's own upstream session, which has its log level. */
   private ownSession(
     { channel, request: { session, principal } }: McpRequest,
     level: string | null,
@@ -227,14 +225,14 @@ export class LegacyServer {
   ): Responder | null {
     if (!session || level === null) return responder;
     this.liveSessions.uses(session, principal, channel);
-    // Made for this call by `profileOf`.
+    // `profileOf` created it for this call.
     const profile = responder?.profile ?? this.clientInput.profileOf(session, principal);
     if (!responder) profile.mayShare = true;
     profile.level = level;
     return { profile, onRequest: responder?.onRequest };
   }
 
-  /** Replies with what a server of an earlier revision sent, in a form for the client's, which may be older still. */
+  /** Replies with the message of a legacy server, converted to the client's revision, which can be even older. */
   private passOn({ method, id, request, sink }: McpRequest, reply: McpReply): void {
     const version = request.session?.version ?? request.headers.version ?? null;
     if (reply.error || !isOlder(version, LINKS_SINCE) || !NEWS.test(reply.text)) {

@@ -4,15 +4,15 @@
  *
  * It checks `Origin`, reads the body (16 MB), finds the target and the session, and hands the message to `McpServer`. A
  * GET opens the stream of a session, resumes a stream (`Last-Event-ID`, from 2025-06-18 on), or opens the stream of an
- * HTTP+SSE client, which sends neither a session id nor a revision. DELETE ends a session in all processes.
+ * HTTP+SSE client, which sends neither a session id nor a revision. DELETE closes a session in all processes.
  *
  * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (a
- * call that passed this service already is refused as a loop). Limits: 1,024 requests at the same time for an account, 20,000
- * for the process.
+ * call that has already passed this service is rejected as a loop). Limits: 1,024 requests at the same time for an
+ * account, 20,000 for the process.
  *
  * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`): 404 makes a client
- * open a new session. Failures of the upstream are answers of `McpServer`. At shutdown streams end first, so that
- * closing does not wait for clients.
+ * open a new session. Failures of the upstream become responses in `McpServer`. At shutdown streams close first, so
+ * that closing does not wait for clients.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
@@ -68,12 +68,11 @@ interface InProcessRequest {
   text: string;
   /** By lower-case names, as the client would send them. */
   headers: IncomingHttpHeaders;
-  /** Cancelled when the credential of the caller ends. */
+  /** Cancelled when the credential of the caller expires or is revoked. */
   cancellation: Cancellation;
   observer: CallObserver;
 }
 
-/** Target of a request. */
 export interface McpServerTarget extends Pick<
   McpRequestContext,
   'account' | 'principal' | 'target' | 'grant' | 'scopes' | 'loginsEpoch'
@@ -84,10 +83,12 @@ export interface McpServerTarget extends Pick<
   endpoint?: string;
 }
 
-/** Requests that want a stream. Others with a wildcard in `Accept` get JSON, as plain HTTP clients send one unasked. */
+/**
+ * Requests that need a stream. Others with a wildcard in `Accept` get JSON, since plain HTTP clients always send one.
+ */
 const ASKS_FOR_STREAM = /"(?:progressToken|subscriptions\/listen)"/;
 
-/** One instance per process: the response to a server request may arrive on any of its routes. */
+/** One instance per process: the response to a server request can arrive on any of its routes. */
 @Injectable()
 export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
@@ -113,7 +114,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     return { requests: this.inFlight.size, streams: this.streamLimiter.size, sessions: this.liveSessions.size };
   }
 
-  /** Ends streams, so that closing the server does not wait for clients. What waits for answers ends by itself. */
+  /** Closes streams, so that closing the server does not wait for clients. Pending requests time out by themselves. */
   beforeApplicationShutdown(): void {
     this.streamLimiter.close();
     this.resumableStreams.close();
@@ -121,7 +122,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * Answers one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
+   * Handles one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
    * listens to the upstream again.
    *
    * @throws ForbiddenError, TooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionLostError,
@@ -134,9 +135,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     observer?: CallObserver,
   ): Promise<void> {
     const { origin } = request.headers;
-    // Programs send none.
+    // Programs send no `Origin`.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) {
-      // Of another site: it must not reach a local service through its visitor's browser (DNS rebinding).
+      // A page of another site: it must not reach a local service through its visitor's browser (DNS rebinding).
       throw new ForbiddenError('The Origin header names a web site that is not this service');
     }
     if (request.method !== 'POST') return this.serveWithoutBody(request, response, find);
@@ -148,21 +149,21 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
-    // Also where its client may come back for the response.
+    // Even if its client can come back for the response.
     const disconnect = () => {
       cancellation.cancel();
       response.destroy();
     };
     this.openRequests.endBy(request, disconnect, () => toolIn(text));
     let release: () => void = () => undefined;
-    // A call without a response yet may have had effects: it is answered.
+    // A call without a response might already have had effects: it gets one.
     sink.opened = () => {
       release = this.streamLimiter.endWithKey(target.principal, () => cancellation.cancel());
     };
     try {
       const stream = sseStreamOf(request);
       if (stream !== null) {
-        // Counted here, where the sender reads the refusal, and not again by the process that holds the stream.
+        // Counted here, where the sender gets the error, and not again by the process that holds the stream.
         (request as CountedRequest).countMore?.(furtherMessages(text));
         await this.sseStreams.post(stream, callerOf(target), text, response, observer);
       } else {
@@ -186,7 +187,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * Answers one request of MCP 2026-07-28 whose client is this process.
+   * Handles one request of MCP 2026-07-28 whose client is this process.
    *
    * @throws TooManyError
    */
@@ -208,7 +209,6 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
   }
 
-  /** Answers a GET or DELETE. */
   private async serveWithoutBody(
     request: IncomingMessage,
     response: ServerResponse,
@@ -269,7 +269,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     leave();
   }
 
-  /** Serves what a client missed of a stream that it left, and the rest of the stream. */
+  /** Sends what a client missed of a stream, and the rest of the stream. */
   private async resume(
     eventId: string,
     { account, principal, target }: McpServerTarget,
@@ -297,7 +297,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
   }
 
-  /** Serves the GET stream of a session until its client disconnects, the session ends, or an hour has passed. */
+  /** Serves the GET stream of a session until its client disconnects, the session closes, or an hour has passed. */
   private async stream(
     { channel, account, principal }: McpServerTarget,
     session: ClientSession,
@@ -327,9 +327,9 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * Begins the notifications of a session; the sink ends with them.
+   * Starts the notifications of a session; they stop when the sink closes.
    *
-   * @returns function that ends them; null when this process has begun them already
+   * @returns function that stops them; null when this process has already started them
    */
   private listen(
     session: ClientSession,
@@ -360,7 +360,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
   }
 
-  /** Session with this id; a promise for one from before the start of this process. @throws McpSessionLostError */
+  /** Session with this id; a promise for one older than this process. @throws McpSessionLostError */
   private session(id: string, target: McpServerTarget): ClientSession | Promise<ClientSession> {
     const session = this.sessionIds.open(id, callerOf(target));
     if (!session || this.liveSessions.isEnded(session)) throw new McpSessionLostError();
@@ -372,8 +372,8 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * True if a session from before the start of this process had state that is lost: a level, subscriptions, or for a
-   * client that answers requests an upstream session of its own, unless the upstream restores it.
+   * True if a session older than this process has lost state: a level, subscriptions, or, for a client that handles
+   * requests, its own upstream session, unless the upstream restores it.
    */
   private async isLost(session: ClientSession, { channel, principal }: McpServerTarget): Promise<boolean> {
     if (await this.liveSessions.isForgotten(session, principal)) return true;
@@ -441,10 +441,10 @@ function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'ta
   return `${principal} ${target}`;
 }
 
-/** Headers whose values contain no comma, so that a proxy may have folded two lines into one. */
+/** Headers whose values contain no comma, so that a comma means that a proxy folded two lines into one. */
 const withoutCommas: ReadonlySet<string> = new Set(['mcp-protocol-version', 'mcp-session-id', 'mcp-method']);
 
-/** A header's value; of equal lines one, of other lines all, joined by a comma. */
+/** A header's value; equal lines once, different lines joined by a comma. */
 function headerOf(
   { headers, headersDistinct }: Pick<IncomingMessage, 'headers' | 'headersDistinct'>,
   name: string,
@@ -462,7 +462,6 @@ const GAUGES = [
   ['slipway_mcp_sessions', 'Client sessions with stored state, such as a log level.', 'sessions'],
 ] as const;
 
-/** Metrics of open requests, streams and sessions at the MCP endpoints of this process. */
 @Injectable()
 export class McpServerMetrics {
   constructor(metrics: Metrics, mcpHttpServer: McpHttpServer) {

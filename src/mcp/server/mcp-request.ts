@@ -9,13 +9,15 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 
-/** A request that was counted once where it came in. */
+/** A request that was counted once on arrival. */
 export interface CountedRequest extends IncomingMessage {
-  /** Counts the further messages of a batch as requests of the caller; absent where nothing is counted. @throws TooManyError */
+  /**
+   * Counts the further messages of a batch as requests of the caller; absent if nothing is counted. @throws
+   * TooManyError
+   */
   countMore?: (requests: number) => void;
 }
 
-/** One POST to an MCP endpoint. */
 export interface McpRequestContext {
   /** Request body. */
   text: string;
@@ -24,20 +26,23 @@ export interface McpRequestContext {
   headers: McpRequestHeaders;
   /** Returns a header by its lower-case name. */
   header: (name: string) => string | undefined;
-  /** Account of the key: limits apply per account, since it may have any number of keys. */
+  /** Account of the key: limits apply per account, since it can have any number of keys. */
   account: string;
-  /** Id of the API key, or of what an OAuth token is given for: sessions are bound to it, and streams end with it. */
+  /**
+   * Id of the API key, or of an OAuth token's client authorization: sessions are bound to it, and streams close with
+   * it.
+   */
   principal: string;
-  /** Grant that opened the endpoint to the account; absent for its own and for public ones. */
+  /** Grant that opened the endpoint to the account; absent for the account's own and for public endpoints. */
   grant?: HoldingGrant;
-  /** Rights of the credential; null: all of the account. */
+  /** Rights of the credential; null: all rights of the account. */
   scopes: ErrorReader['scopes'];
   loginsEpoch?: ErrorReader['loginsEpoch'];
   /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
   /** Caller and target, the scope in which a caller can cancel its calls. */
   caller: string;
-  /** Legacy session of the request; null without one, before it was found, and for requests of MCP 2026-07-28. */
+  /** Legacy session of the request; null without one, until it is found, and for requests of MCP 2026-07-28. */
   session: ClientSession | null;
   /** Finds the session that the request names; null without one. @throws McpSessionNotFoundError */
   findSession: (() => ClientSession | Promise<ClientSession>) | null;
@@ -52,7 +57,7 @@ export interface McpRequestContext {
   countMore: CountedRequest['countMore'];
 }
 
-/** The holder of a credential, before the name of its client is known. @param endpoint set for OAuth tokens */
+/** Returns the holder of a credential, before the name of its client is known. @param endpoint set for OAuth tokens */
 export function originOf({
   accountId,
   keyId,
@@ -75,13 +80,12 @@ export interface CallObserver {
    * response.
    */
   received(method: string | null, params: unknown): void;
-  /** Called when the upstream answered, also with a JSON-RPC error. */
+  /** Called with the upstream's reply, even if it is a JSON-RPC error. */
   recordReply?(reply: McpReply): void;
   /**
    * Called when the upstream failed or was not called. A JSON-RPC error of the upstream is a response, not a failure.
    */
   failed(error: Error): void;
-  /** Filled during the upstream call. */
   readonly timing?: CallTiming;
   /** Id (UUID) of the record. */
   readonly invocationId?: string;
@@ -89,7 +93,6 @@ export interface CallObserver {
   readonly origin?: CallOrigin | null;
 }
 
-/** Receives the response. */
 export interface McpResponseSink {
   /**
    * Sends the response: a status and JSON text, or null for no body. After an event it closes the stream.
@@ -98,8 +101,8 @@ export interface McpResponseSink {
    */
   reply(status: number, text: string | null, sessionId?: string): void;
   /**
-   * Ends the exchange of a request that its client cancelled: without a response, or with this one where the client would
-   * resume a stream without a response.
+   * Closes the exchange of a request that its client cancelled: without a response, or with this one if the client
+   * would otherwise resume the stream.
    */
   cancelled(text: string): void;
   /** Sends a message before the response; the first one turns the response into an event stream. */
@@ -108,9 +111,9 @@ export interface McpResponseSink {
   open(): void;
   /** Turns the response of a call into an event stream before the first message. */
   openAnswer(): void;
-  /** Turns the response into an event stream if it does not come soon, so that proxies see that the request is served. */
+  /** Turns a slow response into an event stream, so that proxies see that the request is served. */
   openWhenLate(): void;
-  /** Ends the stream without a response. */
+  /** Closes the stream without a response. */
   close(): void;
 }
 
@@ -125,7 +128,6 @@ export const silentSink: McpResponseSink = {
   close: () => undefined,
 };
 
-/** A request in progress. */
 export interface McpRequest {
   channel: Channel;
   method: string;
@@ -146,10 +148,9 @@ export abstract class RequestRecord implements CallObserver {
   /** Null until the message was parsed, and for a client's response to a server's request. */
   protected rpcMethod: string | null = null;
   protected toolName: string | null = null;
-  /** True for a client's response to a server's request. */
   protected isResponse = false;
   protected failure: Error | null = null;
-  /** HTTP status of an error thrown before the MCP server answered. */
+  /** HTTP status of an error thrown before the MCP server replied. */
   protected thrownStatus: number | null = null;
 
   /**
@@ -172,7 +173,7 @@ export abstract class RequestRecord implements CallObserver {
     this.failure = error;
   }
 
-  /** The request failed before the MCP server answered it. */
+  /** Called when the request failed before the MCP server replied. */
   threw(error: unknown): void {
     this.failure = error as Error;
     this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];

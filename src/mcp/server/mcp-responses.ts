@@ -13,12 +13,10 @@ import { serverMeta } from './bridge/hop.js';
 import { inputOfSetup, mayRequireInput, setupError } from './bridge/input.js';
 import { SERVED_VERSIONS } from './classify.js';
 
-/** JSON-RPC result; `id` and `result` are JSON text. */
 export function resultText(id: string, result: string): string {
   return `{"jsonrpc":"2.0","id":${id},"result":${result}}`;
 }
 
-/** JSON-RPC error; `id` is JSON text. */
 export function errorText(id: string, code: number, message: string, data?: unknown): string {
   return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code, message, ...(data === undefined ? {} : { data }) })}}`;
 }
@@ -28,7 +26,6 @@ export function rpcErrorText(id: string, { code, message, data }: RpcError): str
   return errorText(id, code, message, data);
 }
 
-/** Answers a request with a JSON-RPC error. */
 export function replyError(
   { id, sink }: Pick<McpRequest, 'id' | 'sink'>,
   code: number,
@@ -39,7 +36,7 @@ export function replyError(
   sink.reply(status, errorText(id, code, message, data));
 }
 
-/** Answers that a request failed here: a tool call with a result, which reaches the model, others with an error. */
+/** Replies that a request failed: to a tool call with a result, which reaches the model, to others with an error. */
 export function replyFailure({ method, id, sink }: McpRequest, message: string, era: Era): void {
   sink.reply(
     200,
@@ -59,7 +56,7 @@ export function withId({ text, id: replyId, error }: McpReply, id: string): stri
   return error ? rpcErrorText(id, error) : text;
 }
 
-/** {@link withId}, or this error in place of the upstream's message. */
+/** {@link withId}, or with this error in place of the upstream's message. */
 export function withOwnError(reply: McpReply, id: string, error: RpcError | null): string {
   return error ? rpcErrorText(id, error) : withId(reply, id);
 }
@@ -74,14 +71,14 @@ export function withResult(reply: McpReply, id: string, rewrite: (result: string
   ]);
 }
 
-/** Error codes about the hop between us and the upstream, unrelated to the client's request. */
+/** Error codes about the hop between Slipway and the upstream, unrelated to the client's request. */
 const hopErrors: ReadonlySet<number> = new Set([
   rpcCode.headerMismatch,
   rpcCode.missingCapability,
   rpcCode.unsupportedVersion,
 ]);
 
-/** Replacement for an upstream error that concerns only our hop; null for other errors. */
+/** Replacement for an upstream error that concerns only this hop; null for other errors. */
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };
@@ -93,7 +90,7 @@ export function hopError({ code, message }: RpcError): RpcError | null {
 }
 
 /**
- * Converts an upstream failure to a JSON-RPC answer. Never uses HTTP 401 or 404: a client would refresh a valid key, or
+ * Converts an upstream failure to a JSON-RPC reply. Never uses HTTP 401 or 404: a client would refresh a valid key, or
  * open sessions in a loop. For tool calls, required authorization is reported as a tool result, which reaches the model
  * and its user.
  */
@@ -108,9 +105,9 @@ export function failureText(id: string, method: string, error: unknown, era: Era
 }
 
 /**
- * {@link failureText} for a client that sends its user to web pages: required authorization is the URL elicitation of its
- * revision, an `input_required` result of MCP 2026-07-28 or error -32042 of 2025-11-25. Methods of 2026-07-28 that require
- * no input have -33001. Every link opens only for people signed in as the calling account.
+ * {@link failureText} for a client that sends its user to web pages: required authorization is the URL elicitation of
+ * its revision, an `input_required` result of MCP 2026-07-28 or error -32042 of 2025-11-25. Methods of 2026-07-28 that
+ * require no input have -33001. Every link opens only for users signed in as the calling account.
  */
 export async function elicitingFailureText(id: string, method: string, error: unknown, era: Era): Promise<string> {
   if (!(error instanceof UpstreamAuthRequiredError)) return failureText(id, method, error, era);
@@ -124,7 +121,7 @@ export async function elicitingFailureText(id: string, method: string, error: un
     : rpcErrorText(id, setupError(setupSentence(bound), setupUrl, randomUUID()));
 }
 
-/** Instruction for a person to authorize at the upstream. */
+/** Instruction for a user to authorize at the upstream. */
 export function setupSentence({ message, setupUrl }: UpstreamAuthRequiredError): string {
   return setupUrl === undefined || message.includes(setupUrl) ? message : `${message} Open ${setupUrl} to do so.`;
 }
@@ -140,7 +137,7 @@ export function initializeResult(identity: UpstreamIdentity, protocolVersion: st
   const { capabilities, serverInfo, instructions } = identity;
   const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);
   const cancel = isObject(capabilities.tasks) && capabilities.tasks.cancel !== undefined ? { cancel: {} } : {};
-  // Tasks that a client can start and follow: the list is our own.
+  // Tasks that a client can start and follow: Slipway keeps its own list.
   const tasks = { list: {}, ...cancel, requests: { tools: { call: {} } } };
   const offered = { ...legacyCapabilities(identity), ...(relayed && { tasks }) };
   return JSON.stringify({ protocolVersion, capabilities: offered, serverInfo, instructions });
@@ -164,8 +161,8 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
 }
 
 /**
- * Capabilities forwarded in a session: all but tasks, which have their own form here. Changes of an upstream without a
- * stream to send them on are left out.
+ * Capabilities forwarded in a session: all but tasks, which have their own form here. Change notifications are left out
+ * if the upstream has no stream for them.
  */
 function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
   const { tasks: _tasks, extensions, ...offered } = capabilities;

@@ -4,12 +4,12 @@ import { CallFailure } from '../protocol/failures.js';
 import { rpcCode } from '../protocol/protocol.js';
 
 /**
- * Reason not to call the upstream, answered as a JSON-RPC error with the request's id and the HTTP status of the
+ * Reason not to call the upstream, returned as a JSON-RPC error with the request's id and the HTTP status of the
  * error's kind.
  */
 export abstract class McpRefusal extends CallFailure {}
 
-/** The request would return to this service and never end. */
+/** The request would return to this service indefinitely. */
 export class McpLoopError extends McpRefusal {
   readonly failure = 'passed before';
 }
@@ -24,8 +24,9 @@ export class McpMethodNotAllowedError extends errorOf('method_not_allowed') {
 }
 
 /**
- * The session has ended or belongs to another caller; its client must send `initialize` again (MCP 2025-11-25, session
- * management). Or the stream of a `Last-Event-ID` belongs to another session, or its events are no longer stored.
+ * The session has expired, was closed or belongs to another caller; its client must send `initialize` again (MCP
+ * 2025-11-25, session management). Or the stream of a `Last-Event-ID` belongs to another session, or its events are no
+ * longer stored.
  */
 @Serializable()
 export class McpSessionNotFoundError extends errorOf('not_found') {
@@ -35,7 +36,7 @@ export class McpSessionNotFoundError extends errorOf('not_found') {
 }
 
 /**
- * {@link McpSessionNotFoundError} for a request with `Mcp-Session-Id`: some clients begin a new session only at -32001,
+ * {@link McpSessionNotFoundError} for a request with `Mcp-Session-Id`: some clients open a new session only on -32001,
  * the code that servers of the official SDK send.
  */
 export class McpSessionLostError extends McpSessionNotFoundError {

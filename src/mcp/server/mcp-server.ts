@@ -1,14 +1,14 @@
 /**
- * Answers one POST of a client of any revision, over the channel to an upstream of any era.
+ * Handles one POST of a client of any revision, over the channel to an upstream of any era.
  *
- * The message decides: `classify.ts` tells by which era it is served, `LegacyServer` and `ModernServer` answer
- * requests. Responses of the client go to the upstream request that waits for them; notifications get 202, and those
- * about a session that has state reach its upstream. Batches exist in 2025-03-26 only. No handshake is required; a
- * session only adds its stored state. Where client and upstream have the same era, messages pass byte for byte except
- * for ids and progress tokens.
+ * The message decides: `classify.ts` decides by which era it is served, `LegacyServer` and `ModernServer` handle
+ * requests. Responses of the client go to the waiting upstream request; notifications get 202, and those about a
+ * session with state reach its upstream. Batches exist in 2025-03-26 only. No handshake is required; a session only
+ * adds its stored state. If client and upstream have the same era, messages are forwarded byte for byte except for ids
+ * and progress tokens.
  *
- * Malformed messages are refused with 400 and a JSON-RPC error, as is a member that occurs twice. Failures of the
- * upstream are JSON-RPC answers with 200, refusals of this service carry their HTTP status. A client that shows URLs
+ * Malformed messages, and those with a repeated member, are rejected with 400 and a JSON-RPC error. Failures of the
+ * upstream are JSON-RPC replies with 200; rejections by this service have their HTTP status. A client that shows URLs
  * gets an authorization page as elicitation.
  */
 import { Injectable } from '@nestjs/common';
@@ -34,10 +34,9 @@ import { PendingClientRequests } from './pending-client-requests.js';
 import { LiveSessions } from './sessions/live-sessions.js';
 import { UpstreamCalls } from './upstream-calls.js';
 
-/** Notifications that upstreams get from this service, or whose token is that of a request which this service sent. */
+/** Notifications that this service itself sends to upstreams, or whose token belongs to a request that it sent. */
 const OWN_NOTIFICATIONS: ReadonlySet<string> = new Set(['notifications/initialized', 'notifications/progress']);
 
-/** Serves one message or batch. Requires no handshake. */
 @Injectable()
 export class McpServer {
   constructor(
@@ -49,7 +48,7 @@ export class McpServer {
   ) {}
 
   /**
-   * Answers one POST. Failures of the upstream become JSON-RPC answers.
+   * Handles one POST. Failures of the upstream become JSON-RPC replies.
    *
    * @param channel upstream channel, or the reason why there is none
    * @throws TooManyError for a batch with more messages than the caller may send in this minute
@@ -61,7 +60,7 @@ export class McpServer {
     } catch {
       return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
     }
-    // MCP 2026-07-28 has no sessions, and `initialize` begins one whatever id the client has kept.
+    // MCP 2026-07-28 has no sessions, and `initialize` opens one whatever id the client still sends.
     const mayHaveSession =
       !isObject(message) || (message.method !== 'initialize' && classify(message, request.headers).era === 'legacy');
     if (request.findSession && mayHaveSession) {
@@ -115,7 +114,7 @@ export class McpServer {
     const id = slice(request.text, parts.get('id') as Span);
     const params = message.params === null ? undefined : parts.get('params');
     const text = params && slice(request.text, params);
-    // A `_meta` of null, which some clients write where they have none, is not passed on.
+    // Some clients write a `_meta` of null for an absent one; it is not forwarded.
     const isNullMeta = isObject(message.params) && message.params._meta === null;
     const paramsText = text && isNullMeta ? withoutMembers(text, (name) => name === '_meta') : text;
     try {
@@ -140,7 +139,7 @@ export class McpServer {
     }
   }
 
-  /** Takes a client's notification: those about its session here and its calls are ours, others its server's. */
+  /** Handles a client's notification: those about its session and its calls are for Slipway, others for its server. */
   private notified(request: McpRequestContext, message: RpcHead, method: string): void {
     const { session, principal, text } = request;
     if (method === 'notifications/cancelled') {
@@ -170,7 +169,7 @@ function opensPages(
   );
 }
 
-/** JSON text of the id of a refused message; undefined where it has none that a response may carry. */
+/** JSON text of the id of a rejected message; undefined without one that a response can carry. */
 function idOf({ id }: RpcHead, text: string): string | undefined {
   return typeof id === 'string' || typeof id === 'number' ? memberText(text, 'id') : undefined;
 }

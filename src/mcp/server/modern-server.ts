@@ -1,14 +1,14 @@
 /**
  * Requests of clients of 2026-07-28, which have no session, for an upstream of any era.
  *
- * Answered here: `server/discover` and `subscriptions/listen`; methods that the revision removed get 404 with -32601.
- * All others go to the upstream. A legacy upstream may send requests to its client during a call: the call then answers
- * `input_required` with a `requestState`, stays open, and goes on when the client repeats it with `inputResponses`
+ * Handled here: `server/discover` and `subscriptions/listen`; methods that the revision removed get 404 with -32601.
+ * All others go to the upstream. If a legacy upstream sends requests to its client during a call, the call returns
+ * `input_required` with a `requestState`, stays open, and continues when the client repeats it with `inputResponses`
  * (`pending-input/`). Results of a legacy upstream get `resultType`, `ttlMs` and `cacheScope` (`bridge/to-modern.ts`).
  *
- * The upstream's era is read only where the response depends on it, since it costs a dial. What fails: headers that
- * contradict marked arguments, a state that was changed or has expired, tasks at an upstream without them, and a
- * capability that the client did not declare (400 with the names).
+ * The upstream's era is read only where the response depends on it, since it costs a dial. Errors: headers that
+ * contradict marked arguments, a changed or expired state, tasks at an upstream without them, and a capability that the
+ * client did not declare (400 with the names).
  */
 import { Injectable } from '@nestjs/common';
 import { Tuning } from '../../config/tuning.js';
@@ -49,7 +49,7 @@ import { wantsTask, withoutTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
-/** Methods of older revisions that this one removed. */
+/** Methods of older revisions removed in this one. */
 const removed: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -65,7 +65,6 @@ const tasks: ReadonlySet<string> = new Set(['tasks/get', 'tasks/update', 'tasks/
 
 const DECLINED = 'The call was not carried out: its user declined to open the page it needs.';
 
-/** Answers requests of 2026-07-28. */
 @Injectable()
 export class ModernServer {
   constructor(
@@ -100,7 +99,8 @@ export class ModernServer {
     if (tasks.has(method) && (await channel.open(this.tuning.upstreamCallTimeoutMs)).era === 'legacy') {
       return replyError(incoming, rpcCode.methodNotFound, 'The MCP server has no tasks of MCP 2026-07-28', 404);
     }
-    // The member is of 2025-11-25, where a receiver without tasks ignores it. Clients of this revision declare an extension.
+    // The member belongs to 2025-11-25, where a receiver without tasks ignores it. Clients of this revision declare an
+    // extension.
     if (wantsTask(incoming) && (await channel.open(this.tuning.upstreamCallTimeoutMs)).era === 'legacy') {
       return this.call(withoutTask(incoming), envelope);
     }
@@ -142,8 +142,7 @@ export class ModernServer {
 
   /**
    * Params and options of the upstream call. Reads the upstream's era only where needed and before naming a caller
-   * profile: a profile opens a separate session at a legacy upstream, which only calls of clients that can answer
-   * requests need.
+   * profile: a profile opens a separate session at a legacy upstream, needed only for clients that can handle requests.
    *
    * @throws StateRefusedError
    */
@@ -158,10 +157,10 @@ export class ModernServer {
     const era: Era | null =
       declares || isRetry || logLevel !== null ? (await channel.open(this.tuning.upstreamCallTimeoutMs)).era : null;
     if (era === 'legacy') {
-      // An upstream of this era issues no states in our form: this one is ours and has expired.
+      // An upstream of this era does not issue states in Slipway's form: this one is Slipway's and has expired.
       if (isRetry && isRequestState(params)) throw foreign();
       const legacyParams = paramsForLegacy(isRetry ? withoutAnswers(paramsText) : paramsText);
-      // A server may list a tool only to clients that it can ask, or that know an extension.
+      // A server might list a tool only to clients that can handle requests, or that know an extension.
       const profile = sharedProfile(era, isList(method) ? capabilities : extrasOf(capabilities));
       return { era, options: { accepts, params: legacyParams, profile } };
     }
@@ -192,7 +191,6 @@ export class ModernServer {
   }
 }
 
-/** True if capabilities lack required ones. */
 function isLacking(declared: Record<string, unknown>, required: Record<string, unknown>): boolean {
   return Object.entries(required).some(([name, demanded]) => {
     const has = declared[name];

@@ -1,15 +1,15 @@
 /**
- * Requests of upstreams to legacy clients (`sampling/createMessage`, `elicitation/create`, `roots/list`), until they
- * are answered.
+ * Requests of upstreams to legacy clients (`sampling/createMessage`, `elicitation/create`, `roots/list`), until the
+ * response.
  *
  * A request is sent on the stream of the call that needs it, or on the GET stream of the client's session, in whichever
- * process holds it: topic `mcp.requests`. The response is a POST of its own and may arrive at any process. The request id
- * is `<process>.<random>`; the other process publishes the response on `mcp.answers.<process>`. An id is unguessable and
- * counts in its own session only.
+ * process holds it: topic `mcp.requests`. The response is a separate POST and can arrive at any process. The request id
+ * is `<process>.<random>`; the other process publishes the response on `mcp.answers.<process>`. An id is unguessable
+ * and valid only in its own session.
  *
- * Every request resolves, with an error for the upstream when the client left, did not answer in 10 minutes, has 32
- * requests open, or when no process has a stream within 2 s. Other processes get messages of up to 400 KB; a longer
- * answer becomes an error. A response that nobody waits for is dropped.
+ * Every request resolves, with an error for the upstream when the client disconnected, did not respond in 10 minutes,
+ * has 32 requests open, or when no process has a stream within 2 s. Other processes get messages of up to 400 KB; a
+ * longer response becomes an error. A response without a waiting request is dropped.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable, type OnModuleInit } from '@nestjs/common';
@@ -30,8 +30,8 @@ declare module '../../platform/queue/pub-sub.js' {
     /** Upstream request to a client, for the process that holds its GET stream. */
     'mcp.requests': { id: string; session: string; principal: string; text: string };
     /**
-     * Answer of a client to an upstream request, for the process that waits for it; an empty text tells that the request
-     * was sent on the GET stream.
+     * Response of a client to an upstream request, for the process that waits for it; an empty string means that the
+     * request was sent on the GET stream.
      */
     [topic: `mcp.answers.${string}`]: { id: string; session: string; text: string };
   }
@@ -43,7 +43,7 @@ const PENDING_EACH_MAX = 32;
 /** Limit of pending requests in this process. */
 const PENDING_MAX = 10_000;
 
-/** Time for another process to tell that it holds the GET stream of a client. */
+/** Time for another process to report that it holds the GET stream of a client. */
 const FORWARD_MS_MAX = 2_000;
 
 /** Limit of `input_required` rounds per call. */
@@ -52,14 +52,12 @@ const ROUNDS_MAX = 8;
 /** Total time a client has for input requests of one call. */
 export const INPUT_MS_MAX = 10 * 60_000;
 
-/** A request of an upstream to the client. */
 export interface ClientRequest {
   method: string;
   /** Params as JSON text. */
   params: string | undefined;
 }
 
-/** Sends requests to clients and receives their responses. */
 @Injectable()
 export class PendingClientRequests implements OnModuleInit, BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
@@ -76,7 +74,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     private readonly liveSessions: LiveSessions,
   ) {}
 
-  /** Subscribes to requests of other processes, and to answers that arrive there. */
+  /** Subscribes to requests of other processes, and to responses that arrive there. */
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('mcp.requests', ({ id, session, principal, text }) => {
       const stream = this.liveSessions.streamOf(session, principal);
@@ -147,7 +145,8 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
   }
 
   /**
-   * Delivers a client's answer to the waiting request in any process. A response without a waiting request is dropped.
+   * Delivers a client's response to the waiting request in any process. A response without a waiting request is
+   * dropped.
    */
   deliverResponse(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
@@ -159,7 +158,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
   }
 
-  /** Fails all pending requests and refuses new ones. */
+  /** Fails all pending requests and rejects new ones. */
   beforeApplicationShutdown(): void {
     this.isClosed = true;
     for (const { settle } of this.pending.values()) settle(errorAnswer('The service is being restarted'));
@@ -210,7 +209,7 @@ export class ClientInput {
   }
 
   /**
-   * Profile of a client with an upstream session of its own. A request outside of its calls goes to its GET stream in this
+   * Profile of a client with its own upstream session. A request outside of its calls goes to its GET stream in this
    * process, else to a running call, else to its GET stream in another process.
    */
   profileOf(session: ClientSession, principal: string): CallerProfile {
@@ -226,7 +225,7 @@ export class ClientInput {
     return { key, capabilities: passed, onRequest };
   }
 
-  /** Reason why this client cannot answer the input requests, as text; null when it can. */
+  /** Reason why this client cannot answer the input requests, as a message; null when it can. */
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
@@ -235,7 +234,7 @@ export class ClientInput {
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
-  /** Sends all input requests to the client at once and returns its responses by the upstream's keys. */
+  /** Sends all input requests to the client concurrently and returns its responses by the upstream's keys. */
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,

@@ -3,12 +3,12 @@
  * precedes it or after 5 s.
  *
  * A stream has a comment line every 10 s, so that proxies leave it open. If its client can resume it, each event has an
- * id, and the call goes on after the client has left; for others a disconnect cancels the call
- * (`DisconnectCancellation`). The session id of `initialize` goes out as `Mcp-Session-Id`. A 409 carries
+ * id, and the call continues after the client has disconnected; for others a disconnect cancels the call
+ * (`DisconnectCancellation`). The session id of `initialize` is sent as `Mcp-Session-Id`. A 409 carries
  * `x-should-retry: false`, because published clients would repeat it.
  *
- * A client that does not read is disconnected at 16 MB unread, on a long-lived stream at 1 MB. After the end nothing is
- * written: a late event would raise an error that exits the process.
+ * A client that does not read is disconnected at 16 MB unread, on a long-lived stream at 1 MB. Nothing is written after
+ * the end: a late event would raise an error that crashes the process.
  */
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { EVENT_STREAM_HEADERS } from '../../platform/http/event-stream.js';
@@ -34,7 +34,7 @@ const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 export class ResponseSink implements McpResponseSink {
   private keepAlive: Repeat | null = null;
   private early: NodeJS.Timeout | undefined;
-  /** True after the end: a further write would emit an unhandled error and end the process. */
+  /** True after the end: a further write would emit an unhandled error and crash the process. */
   private isOver = false;
 
   private unreadBytesMax = UNREAD_BYTES_MAX;
@@ -90,7 +90,6 @@ export class ResponseSink implements McpResponseSink {
     this.openAnswer();
   }
 
-  /** Turns the response into an event stream of one call. */
   openAnswer(): void {
     if (this.isOver || this.response.destroyed) return;
     this.begin();
@@ -115,7 +114,7 @@ export class ResponseSink implements McpResponseSink {
   }
 
   /**
-   * Lets a call go on after its client left, while the client can resume the stream.
+   * Lets a call continue after its client has disconnected, while the client can resume the stream.
    *
    * @returns false for a response that cannot be resumed
    */
@@ -126,7 +125,7 @@ export class ResponseSink implements McpResponseSink {
     return true;
   }
 
-  /** Writes to an open stream as it is. */
+  /** Writes to an open stream, unformatted. */
   write(text: string): void {
     // Events between the end of a response and its closing would emit an unhandled error.
     if (this.response.writableEnded) return;
@@ -139,7 +138,7 @@ export class ResponseSink implements McpResponseSink {
     else this.finish(last);
   }
 
-  /** Ends an open stream with this event as it is. */
+  /** Closes an open stream with this event, unformatted. */
   finish(last?: string): void {
     this.keepAlive?.stop();
     if (!this.response.writableEnded) this.response.end(last);
@@ -168,7 +167,9 @@ function frame(text: string): string {
  * called after the work.
  */
 export class DisconnectCancellation extends Cancellation {
-  /** @param sink may let the work go on instead ({@link ResponseSink.detachClient}); it then owns the cancellation */
+  /**
+   * @param sink can let the work continue instead ({@link ResponseSink.detachClient}); it then owns the cancellation
+   */
   constructor(
     private readonly response: ServerResponse,
     private readonly sink: ResponseSink | null = null,

@@ -7,7 +7,6 @@ import { headerParamsOf } from './bridge/header-params.js';
 import { type HeaderParam } from '../client/tools/tool-headers.js';
 import { isWrapped } from './bridge/to-legacy.js';
 
-/** Facts of a tool that its calls require. */
 interface ToolMetadata {
   headerParams: HeaderParam[];
   /** The output schema is not an object, so clients of older revisions received a wrapped one. */
@@ -22,7 +21,7 @@ interface ToolMetadata {
 export class ToolMetadataCache {
   private readonly byChannel = new WeakMap<Channel, Map<string, ToolMetadata>>();
 
-  /** Learns from a `tools/list` answer. Free for lists without such tools. */
+  /** Learns from a `tools/list` reply. Free for lists without such tools. */
   learnTools(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
     const learned = this.byChannel.get(channel);

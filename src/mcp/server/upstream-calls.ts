@@ -2,10 +2,10 @@
  * The step from a client's request to a call on a channel: progress token, cancellation, trace headers, caller and
  * notifications.
  *
- * Each call gets a progress token of ours, since tokens of different clients may be equal; `notifications/progress`
- * returns with the client's own. A client that accepts no event stream gets the response only. `notifications/cancelled`
- * finds its call by caller, session and JSON-RPC id. Ids are not unique even for one caller, as some clients number
- * every request 1: when two calls match, neither is cancelled.
+ * Each call gets a progress token from Slipway, since tokens of different clients can be equal;
+ * `notifications/progress` gets the client's own token back. A client that accepts no event stream gets only the
+ * response. `notifications/cancelled` finds its call by caller, session and JSON-RPC id. Ids are not unique even for
+ * one caller, as some clients number every request 1: when two calls match, neither is cancelled.
  *
  * Timeout: `MCP_CALL_TIMEOUT` without a message. Errors are UpstreamFailures of the channel, unchanged.
  */
@@ -26,7 +26,6 @@ import { VIA_HEADER } from '../protocol/via.js';
 import type { NotificationSink } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
-/** Options of an upstream call. */
 export interface UpstreamRequestOptions {
   /** Params as JSON text. */
   params: string | undefined;
@@ -44,7 +43,6 @@ export interface UpstreamRequestOptions {
   target?: NotificationSink;
 }
 
-/** Sends requests to channels. */
 @Injectable()
 export class UpstreamCalls {
   /** Running calls, with the caller and the request id as JSON text. */

@@ -35,7 +35,7 @@ export type ConfigResult = { config: unknown } | { errors: ConfigError[] };
 
 /**
  * Parses a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. Values are converted to the
- * type in the schema, so `5000` remains a string if the schema says so; without a type, JSON if it parses as such. Defaults are
+ * type in the schema, so `5000` stays a string for the type string; without a type, JSON if it parses as such. Defaults are
  * filled in. The module's exported zod object, if any, validates the result; values were checked against the schema
  * before the call.
  */

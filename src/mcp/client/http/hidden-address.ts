@@ -1,8 +1,8 @@
 import { UpstreamError, UpstreamFailure, UpstreamTimeoutError, withoutWords } from '../../protocol/mcp-errors.js';
 
 /**
- * Replaces addresses in an upstream failure by the server's name, and removes the server's own words. Other errors are
- * returned unchanged.
+ * Replaces addresses in an upstream failure by the server's name, and removes the server's own message. Other errors
+ * are returned unchanged.
  */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   if (!(error instanceof UpstreamFailure) || !error.row.namesAddress) return error;

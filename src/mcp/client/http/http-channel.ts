@@ -1,15 +1,13 @@
 /**
- * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or modern and streamable HTTP at
- * once.
+ * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or both modern and streamable HTTP.
  *
- * The first call learns the era of the endpoint, from the table of eras or by a probe (`era-probe.ts`), and makes the
- * adapter of it. Calls of the legacy era to a modern endpoint use a second adapter with sessions, where the endpoint
- * has them. When a reply contradicts the era, the verdict is discarded, the endpoint is probed once more, and the call
- * is resent once, if it certainly did not run. A verdict younger than 5 s is trusted: its failures are reported.
+ * The first call learns the era of the endpoint, from the table of eras or by a probe (`era-probe.ts`), and creates its
+ * adapter. Calls of the legacy era to a modern endpoint use a second adapter with sessions, where the endpoint has
+ * them. When a reply contradicts the era, the verdict is discarded, the endpoint is probed again, and the call is
+ * resent once if it certainly did not run. A verdict younger than 5 s is trusted: its failures are reported.
  *
- * Requests to servers outside carry `Via`, by which a loop through this service is noticed; hosted programs do not get
- * it. Errors leave with the caller's whole time in them, the note that a tool call may have run, and the server's name
- * in place of its address.
+ * Requests to servers outside carry `Via`, which detects a loop through this service; hosted programs do not get it.
+ * Errors state the caller's whole time, that a tool call might have run, and the server's name in place of its address.
  */
 import type {
   Channel,
@@ -43,13 +41,13 @@ import { Env } from '../../../config/env.js';
 import { Egress } from '../../../platform/egress/egress.js';
 import { viaMark } from '../../protocol/via.js';
 
-/** A verdict younger than this is trusted: a failure is reported, not taken for an era change. */
+/** A verdict younger than this is trusted: a failure is reported and does not cause another probe. */
 const FRESH_MS = 5_000;
 
 /** Tolerance for timers that fire early. */
 const TIMER_MS_EARLY = 50;
 
-/** Wait for the first session of an endpoint of the modern era; its calls need the rest of their time. */
+/** Wait for the first session of an endpoint of the modern era; its calls need the remaining time. */
 const SESSION_MS_MAX = 8_000;
 
 /** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
@@ -83,7 +81,6 @@ export class HttpChannels {
   }
 }
 
-/** An adapter and the era verdict that selected it. */
 interface Choice {
   adapter: ProtocolAdapter;
   verdict: EraVerdict;
@@ -94,7 +91,6 @@ interface Choice {
   legacy: SingleFlight<ProtocolAdapter> | null;
 }
 
-/** MCP over HTTP to one server. */
 export class HttpChannel implements Channel {
   private readonly wire: HttpWire;
   private readonly choice: SingleFlight<Choice>;
@@ -129,7 +125,7 @@ export class HttpChannel implements Channel {
     const { value } = this.choice;
     const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
     const send = () => this.withAdapter(call.timeoutMs, call, (chosen, ms) => chosen.request(call, ms));
-    // An adapter that is open already is called without the deadline of `withAdapter`.
+    // An open adapter is called without the deadline of `withAdapter`.
     const sent = adapter ? adapter.request(call, call.timeoutMs) : send();
     return sent.catch(async (error: unknown) => {
       if (!(adapter && value && error instanceof EraContradictedError)) throw this.errorFor(error, call, from);
@@ -162,7 +158,7 @@ export class HttpChannel implements Channel {
   async release(profileKey: string, forGood = false): Promise<void> {
     const { value } = this.choice;
     const ended = (value?.legacy?.value ?? value?.adapter)?.release(profileKey);
-    // Also without a local session: another process, or an earlier run of this one, may have opened it.
+    // Even without a local session: another process, or an earlier run of this one, might have opened it.
     if (forGood) await this.wire.endNamed(profileKey);
     await ended;
   }
@@ -174,9 +170,9 @@ export class HttpChannel implements Channel {
   }
 
   /**
-   * The error of a request for its caller. A timeout states the caller's whole time, not the rest after a probe, a handshake
-   * or the resumption of a stream; the error of a tool call that it may have run; and none the address of a server with a
-   * name.
+   * The error of a request for its caller. A timeout states the caller's whole time, not the rest after a probe, a
+   * handshake or a resumed stream. The error of a tool call states that it might have run. No error contains the
+   * address of a server with a name.
    */
   private errorFor(
     error: unknown,
@@ -200,7 +196,7 @@ export class HttpChannel implements Channel {
     return name === undefined ? error : withHiddenAddress(error, url, name);
   }
 
-  /** Runs `work` with an open adapter, and once more with another one when the first does not match the endpoint. */
+  /** Runs `work` with an open adapter, and again with another one when the first does not match the endpoint. */
   private async withAdapter<T>(
     timeoutMs: number,
     call: Pick<McpCall, 'era' | 'cancellation' | 'timing'>,
@@ -285,8 +281,8 @@ export class HttpChannel implements Channel {
 }
 
 /**
- * The call with a session of its caller's own. A caller that can answer upstream requests has one already, except when
- * it uses one session for each concurrent call (`mayShare`).
+ * The call in its caller's own session. A caller that can answer upstream requests already has one, unless it uses one
+ * session for each concurrent call (`mayShare`).
  */
 function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   const { profile, caller } = call;
@@ -295,7 +291,7 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   return { ...call, profile: { key, capabilities: profile?.capabilities ?? {}, level: profile?.level } };
 }
 
-/** Adapter of a choice for a call. One of the modern era serves it while the endpoint fails to open a session. */
+/** Adapter of a choice for a call. A modern one serves it while the endpoint fails to open a session. */
 async function adapterIn(
   { adapter, legacy }: Choice,
   { era, cancellation }: Pick<McpCall, 'era' | 'cancellation'>,

@@ -1,15 +1,14 @@
 /**
  * One HTTP request to an upstream and its whole response: JSON, or the events of a stream up to the awaited message.
  *
- * One deadline covers headers and body. Events restart it where the caller listens, up to an hour in all, and it waits
- * while the upstream waits for a response of the caller. A message above 256 KB is parsed in turn, one at a time for
- * each account, so that large responses do not stall the process. After its response a stream has 1 s to end, else its
- * socket is closed.
+ * One deadline covers headers and body. If the caller listens, events restart it, up to an hour in all, and it waits
+ * while the upstream waits for the caller. Messages above 256 KB are parsed one at a time for each account, so that
+ * large responses do not stall the process. A stream still open 1 s after its response is closed with its socket.
  *
- * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry`
- * (at least 0.1 s), until the time of the call has elapsed; that is no repeat of the call. Failures are UpstreamFailures,
- * which say whether the request may have run; an HTTP status is no failure here. Too large (16 MB, decoded), too deep,
- * too many messages, or in a coding that is not read: UpstreamError, and the socket is closed.
+ * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry` (at
+ * least 0.1 s), until the call times out; this does not repeat the call. Failures are UpstreamFailures, which state
+ * whether the request might have run; an HTTP status is not a failure here. A response that is too large (16 MB,
+ * decoded), too deep, in an unsupported coding or of too many messages is an UpstreamError that closes the socket.
  *
  * A redirect with 307 or 308 within the origin is followed, at most three times, with method, headers and body.
  */
@@ -40,7 +39,7 @@ import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { PacedWork } from '../../../platform/schedule/paced-work.js';
 
-/** Time for an upstream to end its body after the response; afterwards the socket is closed instead of reused. */
+/** Time for an upstream to finish its body after the response; afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
 
 /** Messages above this size are read and passed on one at a time for each account. */
@@ -48,7 +47,7 @@ const LARGE_BYTES = 256 * 1024;
 
 const largeMessages = new PacedWork();
 
-/** Limit of refusals to resume a stream, by a status that is not {@link PASSING}. */
+/** Limit of failed attempts to resume a stream, with a status that is not {@link PASSING}. */
 const REFUSALS_MAX = 3;
 
 /** Statuses of a server or proxy that may resume the stream later. */
@@ -69,7 +68,6 @@ const REDIRECTS_MAX = 3;
  */
 export type HttpDispatcher = Pick<Egress, 'dispatch' | 'lastConnect'>;
 
-/** One HTTP request to an upstream. */
 export interface ExchangeRequest {
   url: URL;
   method: 'POST' | 'GET' | 'DELETE';
@@ -79,11 +77,11 @@ export interface ExchangeRequest {
   account?: string;
   /** Timeout for the whole response, headers and body. */
   timeoutMs: number;
-  /** True for a request that opens a session, or asks for the versions of the server. */
+  /** True for a request that opens a session, or discovers the versions of the server. */
   isOpening?: boolean;
   /** Restarts the timeout with every event of a stream, up to an hour in all. */
   extendWithEvents?: boolean;
-  /** Begin of the call in epoch milliseconds, for a request that resumes its stream; default now. */
+  /** Start of the call in epoch milliseconds, for a request that resumes its stream; default now. */
   startedAt?: number;
   /** Called at the deadline. True restarts the timeout, because the upstream waits for a response of the caller. */
   isHeld?: () => boolean;
@@ -97,11 +95,11 @@ export interface ExchangeRequest {
   redirects?: number;
   /** Called with the target of each redirect that is followed. */
   onRedirect?: (to: URL) => void;
-  /** Uses a socket of its own: the sockets of calls may be waiting for this very message. */
+  /** Uses a separate socket: the sockets of calls might be waiting for this very message. */
   isAside?: boolean;
-  /** Bounds the messages of an event stream, even when it is resumed. */
+  /** Limits the messages of an event stream, even when it is resumed. */
   budget?: MessageBudget;
-  /** The list that the request reads: its items may be nested more deeply, and are then left out. */
+  /** The list that the request reads: items nested too deeply are left out instead of failing it. */
   list?: ListKind;
   /** Receives each message of an event stream; returns true for the awaited one. */
   onEvent?: (data: string) => boolean;
@@ -119,8 +117,8 @@ export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' |
   /** Receives events with other names than `message`. */
   onOther?: (event: string, data: string) => void;
   /**
-   * Called once when an opened stream ends: null when the upstream ended it or {@link StreamAnswer.close} was called.
-   * `retryMs` is its last `retry`, null without one.
+   * Called once when an opened stream closes: null when the upstream or {@link StreamAnswer.close} closed it. `retryMs`
+   * is its last `retry`, null without one.
    */
   onEnd: (error: Error | null, retryMs: number | null) => void;
 }
@@ -132,15 +130,18 @@ export interface ExchangeAnswer {
   /** Media type in lower case, without parameters. */
   contentType: string;
   text: string | null;
-  /** True for an event stream that ended within an event. */
+  /** True for an event stream that was cut off within an event. */
   isCut?: boolean;
-  /** Bearer token that was sent with the request: servers repeat it in errors. */
+  /** Bearer token sent with the request: servers repeat it in errors. */
   token?: string | null;
   /** Position at which an event stream that ended without its message can be resumed. */
   resume?: ResumePoint;
 }
 
-/** Response to a {@link StreamRequest}: an open stream, whose `text` is null, or another answer with its complete body. */
+/**
+ * Response to a {@link StreamRequest}: an open stream, whose `text` is null, or another response with its complete
+ * body.
+ */
 export interface StreamAnswer extends ExchangeAnswer {
   /** Closes the socket immediately. Idempotent. */
   close(): void;
@@ -150,9 +151,9 @@ export interface StreamAnswer extends ExchangeAnswer {
 export interface ResumePoint {
   lastEventId: string;
   retryMs: number | null;
-  /** Rest of the request's timeout, in milliseconds. */
+  /** Remaining timeout of the request, in ms. */
   leftMs: number;
-  /** Begin of the call in epoch milliseconds. */
+  /** Start of the call in epoch milliseconds. */
   startedAt: number;
 }
 
@@ -160,7 +161,7 @@ export interface ResumePoint {
 const STREAM_BEGINNING = /^[\uFEFF\uFFFD\s]*(?:data|event|id|retry)?:/;
 const JSON_BEGINNING = /^[\uFEFF\uFFFD\s]*[{[]/;
 
-/** Characters that show what a body is. */
+/** Characters needed to recognize a body. */
 const BEGINNING_CHARS = 64;
 
 /** Beginning of a batch, which servers of 2025-03-26 may send. */
@@ -174,8 +175,8 @@ export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): 
 }
 
 /**
- * Opens an event stream on a socket that calls do not share. Resolves when the stream is open, or when the upstream has
- * answered otherwise.
+ * Opens an event stream on a socket that calls do not share. Resolves when the stream is open, or with any other
+ * response.
  *
  * @throws UpstreamFailure for every failure until then; an HTTP status is not a failure
  */
@@ -198,7 +199,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private written = false;
   private settled = false;
-  /** A stream was opened and has not ended. */
+  /** True while an opened stream has not closed. */
   private isOpen = false;
   private failure: Error | null = null;
   private timer: SilenceTimer | undefined;
@@ -211,14 +212,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   private bytes = 0;
   private chunks: Buffer[] = [];
   private beginning = '';
-  /** True while the beginning of a successful body has not shown its type. */
+  /** True until the beginning of a successful body has shown its type. */
   private isUnrecognized = false;
   private sse: SseParser | null = null;
-  /** The coded body, of which the decoded one is read; null for a body in no coding. */
+  /** The encoded body, the source of the decoded one; null for a body without encoding. */
   private coded: Readable | null = null;
-  /** The source of what is read: the decoded body, or the socket. */
+  /** Where bytes are read from: the decoded body, or the socket. */
   private source: { pause(): unknown; resume(): unknown } | null = null;
-  /** Messages of the stream that wait for their turn, and its end, which waits for them. */
+  /** Messages of the stream that wait for their turn. The end of the stream waits for them. */
   private waiting = 0;
   private end: (() => void) | null = null;
   private afterDecoding: () => void = () => undefined;
@@ -258,7 +259,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (timing) {
       this.sentAt = performance.now();
       const waitedMs = this.sentAt - this.handedAt;
-      // A socket opened while the request waited counts as opened for it; it may be that of a concurrent request.
+      // A socket opened while the request waited is attributed to it, even if it belongs to a concurrent request.
       const opened = this.dispatcher.lastConnect(url.origin);
       const isNew = opened !== undefined && opened.at >= this.handedAt;
       timing.guardMs = isNew ? Math.min(opened.guardMs, waitedMs) : 0;
@@ -296,7 +297,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     return parser;
   }
 
-  /** Corrects the type of a body that begins otherwise. */
+  /** Corrects the type of a body that begins differently. */
   private recognize(chunk: Buffer): void {
     this.beginning += chunk.toString('utf8', 0, BEGINNING_CHARS);
     const isJson = JSON_BEGINNING.test(this.beginning);
@@ -311,7 +312,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Sends the request to the target of a redirect in place of this one. @returns false where it may not */
+  /** Sends the request to the target of a redirect instead. @returns false if the redirect is not followed */
   private redirect(location: string | string[] | undefined): boolean {
     const { request } = this;
     const { url, redirects = 0, timeoutMs, extendWithEvents } = request;
@@ -328,7 +329,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     return true;
   }
 
-  /** Reads the body through its decoders. @returns false for a coding that is not read */
+  /** Reads the body through its decoders. @returns false for an unsupported coding */
   private decode(controller: Dispatcher.DispatchController, encoding: string | string[]): boolean {
     const coded = new Readable({ read: () => controller.resume() });
     const { host } = this.request.url;
@@ -378,7 +379,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private atEnd(): void {
-    // The rest of a stream may be its response.
+    // The rest of a stream might be its response.
     if (!this.settled || this.isOpen) this.sse?.finish();
     if (this.waiting > 0) return void (this.end = () => this.atEnd());
     this.timer?.stop();
@@ -389,7 +390,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     else this.inTurn(() => this.settled || this.finishWhole());
   }
 
-  /** Answers with the whole body. The elements of a batch are read like the events of a stream. */
+  /** Resolves with the whole body. The elements of a batch are read like the events of a stream. */
   private finishWhole(): void {
     const body = this.body();
     const isBatch = BATCH.test(body) && this.status < 300 && !this.request.stream;
@@ -423,7 +424,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.fail(this.failure ?? error);
   }
 
-  /** A large message waits for its turn, and the next ones for it; no more is read meanwhile. */
+  /** A large message waits for its turn, and later ones wait behind it; nothing more is read meanwhile. */
   private receive(data: string): void {
     if (data.length <= LARGE_BYTES && this.waiting === 0) return this.onMessage(data);
     this.waiting += 1;
@@ -466,7 +467,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Leaves the upstream a moment to end its body, then closes the socket. */
+  /** Gives the upstream a moment to finish its body, then closes the socket. */
   private closeSoon(): void {
     this.drain = setTimeout(() => {
       this.finish(this.sse ? null : this.body());
@@ -491,7 +492,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.abort(unreadable(`${this.request.url.host} sent a response larger than ${megabytes} MB.`));
   }
 
-  /** Closes the socket and rejects at once, without waiting for undici. */
+  /** Closes the socket and rejects immediately, without waiting for undici. */
   private abort(reason: Error): void {
     this.failure = reason;
     this.controller?.abort(reason);
@@ -546,10 +547,10 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Resumes the broken stream of a legacy answer by GET with `Last-Event-ID`. The call still runs, so this does not
- * repeat it. Returns the response whose stream brought the awaited message; otherwise the broken one.
+ * Resumes the broken stream of a legacy response by GET with `Last-Event-ID`. The call still runs, so this does not
+ * repeat it. Returns the response whose stream contained the awaited message; otherwise the broken one.
  *
- * @throws UpstreamFailure when the deadline passes or the caller leaves
+ * @throws UpstreamFailure when the deadline passes or the caller disconnects
  */
 export async function resumeAnswer(
   send: (request: ExchangeRequest) => Promise<ExchangeAnswer>,
@@ -561,7 +562,7 @@ export async function resumeAnswer(
   const until = startedAt + CALL_MS_MAX;
   let timeLeft = deadlineIn(broken.resume?.leftMs ?? request.timeoutMs);
   let last = broken;
-  /** Attempts in a row that failed, and those of them that were refused without a sign that a later one may succeed. */
+  /** Consecutive failed attempts, and those that were rejected without a sign that a later one might succeed. */
   let failures = 0;
   let refusals = 0;
   while (last.resume && timeLeft() > 1 && Date.now() < until && refusals < REFUSALS_MAX) {
@@ -585,7 +586,7 @@ export async function resumeAnswer(
     };
     failures += 1;
     const answer = await send(again).catch((error: unknown) => {
-      // A socket error is retried; a deadline or a caller that left is not.
+      // A socket error is retried; a deadline or a caller that disconnected is not.
       if (error instanceof UpstreamError) return null;
       throw error;
     });
@@ -605,7 +606,7 @@ export async function resumeAnswer(
   return broken;
 }
 
-/** The wait that a response asks for by `Retry-After`, in milliseconds. */
+/** The delay requested by `Retry-After`, in ms. */
 function waitOf({ status, headers }: ExchangeAnswer): number {
   return status === 429 || status === 503 ? (Number(headers['retry-after']) || 0) * 1_000 : 0;
 }

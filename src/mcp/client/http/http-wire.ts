@@ -38,28 +38,28 @@ import { uncoded } from '../../../platform/egress/content-coding.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText, wordsOf } from '../protocol-adapter.js';
 
-/** Timeout of messages without an awaited answer. */
+/** Timeout of messages without an awaited reply. */
 const ASIDE_TIMEOUT_MS = 2_000;
 
 /** Timeout for sending the response to an upstream request; the upstream's call is blocked until it arrives. */
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /**
- * Limit of concurrent messages without an awaited answer per channel. Protects memory from an upstream that sends
+ * Limit of concurrent messages without an awaited reply per channel. Protects memory from an upstream that sends
  * requests and does not read the responses.
  */
 const ASIDES_MAX = 256;
 
-/** Time for which requests go straight to where an upstream redirected one. */
+/** Time for which requests go directly to the target of a redirect. */
 const MOVED_MS = 5 * 60_000;
 
 type Headers = Record<string, string>;
 
-/** Statuses that say nothing about a session: of authorization, of the size or time of a request, and of a busy server. */
+/** Statuses unrelated to a session: of authorization, of the size or time of a request, and of a busy server. */
 const BUSY = [408, 413, 429, 502, 503, 504];
 const UNRELATED: ReadonlySet<number> = new Set([401, 403, ...BUSY]);
 
-/** Codes with which servers refuse requests of a session that they do not know. Tools answer them too. */
+/** Codes with which servers reject requests of an unknown session. Tools return them too. */
 const DOUBTFUL: ReadonlySet<number | undefined> = new Set([
   rpcCode.invalidRequest,
   -32000,
@@ -67,39 +67,37 @@ const DOUBTFUL: ReadonlySet<number | undefined> = new Set([
   -32002,
 ]);
 
-/** Words of servers that do not know a session. */
+/** Messages of servers that do not know a session. */
 const LOSS =
   /\bsession\b[^.]{0,60}\b(?:not found|not exist|unknown|invalid|expired|terminated|closed|lost|no longer)|\b(?:unknown|invalid|expired|missing|no valid|no such|no active)\b[^.]{0,20}\bsession\b/i;
 
-/** Longer bodies are not searched for these words. */
+/** Longer bodies are not searched for these messages. */
 const LOSS_CHARS_MAX = 2_000;
 
-/** True for a refusal that speaks of a lost session, by an HTTP status, a JSON-RPC error or the result of a tool. */
+/** True for an error that reports a lost session, as an HTTP status, a JSON-RPC error or the result of a tool. */
 export function showsLoss(status: number, text: string | null, reply: McpReply | null): boolean {
   if (text === null || text.length > LOSS_CHARS_MAX || status === 401 || status === 429) return false;
   const isRefusal = status >= 400 || (reply !== null && (reply.error !== null || isErrorResult(reply)));
   return isRefusal && LOSS.test(text);
 }
 
-/** Names sessions for an upstream that restores a session when it is opened again by name. */
 export interface SessionNaming {
   /**
-   * Header that carries the session's name when it is opened or ended. An upstream that restores sessions by name
-   * answers `initialize` with the same header.
+   * Header that carries the session's name when it is opened or closed. An upstream that restores sessions by name
+   * repeats the header in its `initialize` response.
    */
   header: string;
   /** Session name for a caller with this profile key, identical in every process. */
   nameOf(profileKey: string): string;
 }
 
-/** Address and credentials of an upstream. */
 export interface HttpTarget {
   url: URL;
   /** Account whose large messages take turns; default the host of the URL. */
   account?: string;
   /**
-   * Server name in error messages, with its quotes, such as `"acme/weather"`. Hides the address from callers. Without
-   * it errors name the URL.
+   * Server name in error messages, quoted, such as `"acme/weather"`. Hides the address from callers. Without it errors
+   * name the URL.
    */
   name?: string;
   /**
@@ -110,8 +108,8 @@ export interface HttpTarget {
   /** Headers of the connection, with lower-case names. */
   headers: Headers;
   /**
-   * Bearer token, read before every request; null for none. `rejected` is the token that the upstream has just answered
-   * 401; a different token is tried once. Errors reject the request. A token that is at hand costs no promise.
+   * Bearer token, read before every request; null for none. `rejected` is the token that has just caused a 401; a
+   * different token is tried once. Errors reject the request. A known token is returned without a promise.
    */
   bearer?: Bearer;
   /** Handshake timeout. */
@@ -122,7 +120,6 @@ export interface HttpTarget {
   dispatcher?: HttpDispatcher;
   /** Limit of concurrent upstream sessions owned by callers; default 100. */
   sessionsMax?: number;
-  /** Header with the invocation id of a call. Never set for external targets. */
   invocationHeader?: string;
   /** Naming for an upstream that restores callers' sessions by name. Never set for external targets. */
   sessions?: SessionNaming;
@@ -141,13 +138,13 @@ export interface WireManner {
   /** Replaces the params of the call. */
   params?: string;
   /**
-   * Rejects with {@link SessionLostError} on answers that mean the session no longer exists, and on those that may mean it, then
-   * with their outcome.
+   * Rejects with {@link SessionLostError} on responses that mean, or might mean, that the session no longer exists; in
+   * the second case with their outcome.
    */
   mayLoseSession?: boolean;
-  /** Resumes a stream that breaks, by `Last-Event-ID`. */
+  /** Resumes a broken stream by `Last-Event-ID`. */
   isResumable?: boolean;
-  /** Answers requests that the upstream sends during the call; without it they are refused. */
+  /** Answers requests that the upstream sends during the call; without it they are rejected. */
   responder?: UpstreamRequestResponder;
   /** Receives the response headers before the reply is read. */
   onHeaders?: (headers: IncomingHttpHeaders) => void;
@@ -156,14 +153,13 @@ export interface WireManner {
 /** The request of a {@link McpCall} without its timeout. */
 export type WireCall = Omit<McpCall, 'timeoutMs'>;
 
-/** Answer of an endpoint to a probe, MCP or not. */
+/** Response of an endpoint to a probe, MCP or not. */
 export interface ProbeResult {
   status: number;
-  /** The response as an error, by its status. */
   error: () => UpstreamError;
-  /** JSON-RPC reply, whatever the HTTP status; null if the body is none. */
+  /** JSON-RPC reply, whatever the HTTP status; null if the body is not one. */
   reply: McpReply | null;
-  /** True if the response speaks of a lost session. */
+  /** True if the response reports a lost session. */
   showsLoss: boolean;
 }
 
@@ -185,11 +181,11 @@ export class HttpWire {
   ) {
     const all = { ...(target.dispatcher === undefined && { 'user-agent': USER_AGENT }), ...uncoded, ...target.headers };
     this.headers = { ...all, ...(target.via === undefined ? {} : { [VIA_HEADER]: target.via }) };
-    // Processes that share a session begin at random ids, so that theirs do not collide.
+    // Processes that share a session start at random ids, so that their ids do not collide.
     this.lastId = target.sessions ? randomInt(2 ** 47) : 0;
   }
 
-  /** The address of the target, or for five minutes that to which it has redirected within its origin. */
+  /** The address of the target, or for five minutes after a redirect within its origin, the target of the redirect. */
   get url(): URL {
     const { moved } = this;
     return moved !== null && moved.until > Date.now() ? moved.to : this.target.url;
@@ -254,7 +250,7 @@ export class HttpWire {
     };
   }
 
-  /** Posts a message without a JSON-RPC answer; the body of the response is ignored. @throws UpstreamFailure */
+  /** Posts a message without a JSON-RPC reply; the body of the response is ignored. @throws UpstreamFailure */
   async post(
     url: URL,
     headers: Headers,
@@ -283,12 +279,14 @@ export class HttpWire {
     this.sendOneWay(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
-  /** Responder that posts its responses. @param onRequest forwards requests to the caller; without it they are refused */
+  /**
+   * Responder that posts its responses. @param onRequest forwards requests to the caller; without it they are rejected
+   */
   responder(headers: Headers, onRequest?: McpCall['onRequest']): UpstreamRequestResponder {
     return new UpstreamRequestResponder((text) => this.postResponse(headers, text), onRequest);
   }
 
-  /** Ends a session upstream with DELETE, in 2 s at most. Never rejects. */
+  /** Deletes an upstream session with DELETE, within 2 s. Never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this;
     const request = {
@@ -304,12 +302,12 @@ export class HttpWire {
     );
   }
 
-  /** Ends the named session that the upstream may hold for a caller profile, in 2 s at most. Never rejects. */
+  /** Deletes the named session that the upstream might hold for a caller profile, within 2 s. Never rejects. */
   async endNamed(profileKey: string): Promise<void> {
     if (this.target.sessions) await this.endSession({ ...uncoded, ...this.target.headers, ...this.nameOf(profileKey) });
   }
 
-  /** Header with the session name of a caller profile; empty where sessions have no names. */
+  /** Header with the session name of a caller profile; empty if sessions have no names. */
   nameOf(profileKey: string): Headers {
     const { sessions } = this.target;
     return sessions ? { [sessions.header]: sessions.nameOf(profileKey) } : {};
@@ -325,10 +323,10 @@ export class HttpWire {
     return answer;
   }
 
-  /** The error for a response whose status is no success. */
+  /** The error for a response without a success status. */
   statusError(answer: ExchangeAnswer, url = this.target.url): UpstreamError {
     const { status, headers, contentType } = answer;
-    // The query of a redirect target may be secret.
+    // The query of a redirect target can be secret.
     const target = typeof headers.location === 'string' ? parseUrl(headers.location, url) : null;
     const location = target ? `${target.origin}${target.pathname}` : undefined;
     const blocked = blockedBy(url.host, status, contentType);
@@ -342,7 +340,7 @@ export class HttpWire {
     return fromHttpStatus(status, url, location, this.wordsIn(answer, url), headers['retry-after']);
   }
 
-  /** The server's own words in a response, without what it was sent. */
+  /** The server's own message in a response, without the credentials it was sent. */
   private wordsIn({ contentType, text, token }: ExchangeAnswer, url: URL): string {
     const { headers } = this.target;
     const authorization = token ?? headers.authorization ?? '';
@@ -403,7 +401,7 @@ export class HttpWire {
   private readonly onRedirect = (to: URL): void => {
     const { origin, pathname } = this.target.url;
     this.moved = { to, until: Date.now() + MOVED_MS };
-    // Queries may be secret.
+    // Queries can be secret.
     this.logger.log({
       msg: 'an upstream redirects: change mcpUrl to the new address',
       from: origin + pathname,
@@ -416,7 +414,7 @@ export class HttpWire {
     return this.withToken(request, (authorized) => exchange(this.dispatcher, authorized));
   }
 
-  /** Sends with the current token, and once more with a refreshed one after 401. */
+  /** Sends with the current token, and again with a refreshed one after 401. */
   private withToken<R extends { headers: Headers; timeoutMs: number }, A extends ExchangeAnswer>(
     request: R,
     send: (request: R) => Promise<A>,
@@ -455,8 +453,8 @@ export class HttpWire {
   }
 
   /**
-   * @throws UpstreamAuthRequiredError for 401, for 400 and 403 with a challenge that refuses the token, and for 403 that
-   * requires more scopes (RFC 6750 section 3.1)
+   * @throws UpstreamAuthRequiredError for 401, for 400 and 403 with a challenge that rejects the token, and for 403
+   * that requires more scopes (RFC 6750 section 3.1)
    */
   private requireAuthorized(status: number, headers: IncomingHttpHeaders): void {
     if (status !== 401 && status !== 403 && status !== 400) return;
@@ -481,7 +479,7 @@ export class HttpWire {
 
   /**
    * @param strayText the first message of a stream that was neither the response nor a notification or request
-   * @param streamed the reply, if it came by an event stream
+   * @param streamed the reply, if it arrived in an event stream
    */
   private replyIn(
     answer: ExchangeAnswer,
@@ -528,14 +526,14 @@ export class HttpWire {
   }
 }
 
-/** True for a response that refuses the token, whatever its status (RFC 6750 section 3.1). */
+/** True for a response that rejects the token, whatever its status (RFC 6750 section 3.1). */
 function refusesToken({ status, headers }: ExchangeAnswer): boolean {
   if (status === 401) return true;
   const hasChallenge = (status === 400 || status === 403) && headers['www-authenticate'] !== undefined;
   return hasChallenge && bearerChallenge(challengeHeaders(headers['www-authenticate']))?.error === 'invalid_token';
 }
 
-/** MCP signals a lost session with 404; some servers answer 400 with a generic code and without our request id. */
+/** MCP signals a lost session with 404; some servers send 400 with a generic code and without our request id. */
 function isSessionLost(status: number, reply: McpReply | null, isRead: boolean): boolean {
   const code = reply?.error?.code;
   if (status === 404) return !(code === rpcCode.methodNotFound && isRead);

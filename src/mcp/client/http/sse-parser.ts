@@ -8,7 +8,7 @@ import { answerLimit } from '../message-budget.js';
 /** Event ids that a `Last-Event-ID` header can carry; others are ignored. */
 const EVENT_ID = /^[^\s\p{Cc}][^\p{Cc}]{0,8191}$/u;
 
-/** Characters that are parsed together: the time for lines that end with CR grows with the square of their number. */
+/** Characters parsed together: the time for lines that end with CR grows with the square of their number. */
 const PIECE_CHARS = 4 * 1024;
 
 /**
@@ -26,9 +26,9 @@ export class SseParser {
   private readonly parsed: (() => void)[] = [];
   private isTooLarge = false;
   private isBegun = false;
-  /** True while the rest of an ended stream is parsed. */
+  /** True while the rest of a closed stream is parsed. */
   private isEnding = false;
-  /** True once the stream has ended within an event. */
+  /** True if the stream was cut off within an event. */
   isCut = false;
 
   /**
@@ -72,7 +72,7 @@ export class SseParser {
     return !this.isTooLarge;
   }
 
-  /** Delivers an event whose blank line is missing at the end of the stream, if its data is whole JSON. */
+  /** Delivers an event whose blank line is missing at the end of the stream, if its data is complete JSON. */
   finish(): void {
     if (this.isTooLarge) return;
     this.isEnding = true;

@@ -15,7 +15,7 @@ import type { LegacySession, SessionHandlers } from '../session-slots.js';
  * messages.
  *
  * @param endpointMs timeout of the `endpoint` event
- * @param onStream called once the stream is open, whatever becomes of it
+ * @param onStream called once the stream is open, whatever happens next
  * @throws UpstreamFailure
  */
 export async function openSse(
@@ -50,7 +50,7 @@ class SsePipe implements Pipe {
 
   /**
    * Opens the stream and reads the POST address from its first event. The address must have the same origin; otherwise
-   * another site would receive our headers. The session ends with the stream, which carries all responses.
+   * another site would receive our headers. The session closes with the stream, which carries all responses.
    */
   async open(session: PipeSession, timeoutMs: number, onStream?: () => void): Promise<void> {
     const { headers, target } = this.wire;

@@ -20,7 +20,7 @@ import { cancelledText } from '../pipe-session.js';
 import { GOOD_STREAM_MS, reopenMs } from '../reopen-wait.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
-/** Error codes of `initialize` that a modern server may send. */
+/** Error codes of `initialize` that modern servers send. */
 const modernHints: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
   rpcCode.methodNotFound,
@@ -28,20 +28,20 @@ const modernHints: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * Time a session waits for its GET stream, which carries server requests to the caller, before it continues without.
+ * Time a session waits for its GET stream, which carries server requests to the caller, before it continues without it.
  */
 const STREAM_WAIT_MS = 2_000;
 
-/** Timeout of the `ping` that tells if a server still knows a session. */
+/** Timeout of the `ping` that shows whether a server still knows a session. */
 const PING_MS = 5_000;
 
-/** Statuses with which servers refuse the stream of a session they do not find: 404, and 400 of the SDK's examples. */
+/** Statuses with which servers reject the stream of a session they do not find: 404, and 400 in the SDK's examples. */
 const LOST: ReadonlySet<number> = new Set([400, 404]);
 
-/** Statuses of a server that is unavailable or overloaded; it may have a stream. */
+/** Statuses of an unavailable or overloaded server, which might have a stream. */
 const AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** A GET stream that cannot be opened after this many waits in a row is given up. */
+/** A GET stream that cannot be opened after this many consecutive waits is given up. */
 const STREAM_RETRIES_MAX = 5;
 
 /**
@@ -90,13 +90,11 @@ export async function openStreamable(
   return session;
 }
 
-/** Properties of a session that the handshake and its caller determine. */
 interface SessionOptions {
   /** Its `Mcp-Session-Id`; null without sessions. */
   id: string | null;
-  /** True if the upstream restores the session by its name, so that any process that opens it again continues it. */
+  /** True if the upstream restores the session by its name, so that any process can reopen it. */
   isRestored: boolean;
-  /** Headers of each of its requests. */
   headers: Record<string, string>;
   handlers: SessionHandlers;
   /** True if the upstream can send requests and log messages to the caller. */
@@ -109,13 +107,11 @@ class StreamableSession implements LegacySession {
   /** Responders of the running calls, newest last: server requests on the GET stream go to the last one. */
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
-  /** Reports the end of the stream to its listener. */
+  /** Reports the closing of the stream to its listener. */
   private onStreamEnd: (retryMs: number | null) => void = () => undefined;
   private retry: NodeJS.Timeout | undefined;
   private probing: Promise<void> | null = null;
-  /** True once the server has answered a call in this session. */
   private hasAnswered = false;
-  /** True once the server has opened a stream in this session. */
   private hadStream = false;
   private isEnded = false;
   private readonly logger = new Logger('mcp');
@@ -139,7 +135,10 @@ class StreamableSession implements LegacySession {
     return this.options.id !== null;
   }
 
-  /** Ends the handshake. A server that fails at the notification may still answer requests. @throws UpstreamAuthRequiredError */
+  /**
+   * Completes the handshake. A server that fails at the notification might still handle requests. @throws
+   * UpstreamAuthRequiredError
+   */
   async begin(): Promise<void> {
     try {
       const body = requestText(null, 'notifications/initialized', undefined);
@@ -177,10 +176,10 @@ class StreamableSession implements LegacySession {
       },
       async (error: unknown) => {
         if (responder) this.removeResponder(responder);
-        // A demand for authorization without a challenge, in a session that had access.
+        // Authorization is required without a challenge, in a session that had access.
         const isBarred = error instanceof UpstreamAuthRequiredError && error.challenges.length === 0;
         const outcome = error instanceof SessionLostError ? error.outcome : isBarred ? error : null;
-        // The session of a task may be one of another process.
+        // The session of a task might belong to another process.
         if (outcome !== null && manner.mayLoseSession && !call.session && (this.hasAnswered || !isBarred)) {
           await this.probe();
           const isHarmless = isBarred || (error as SessionLostError).wasRefused || onlyReads(call.method);
@@ -256,8 +255,8 @@ class StreamableSession implements LegacySession {
   }
 
   /**
-   * Finds out by `ping` if the server still knows the session, and drops it otherwise. The calls that doubt it meanwhile
-   * wait for the same result, so that the next ones run in a session that works.
+   * Checks by `ping` whether the server still knows the session, and drops it otherwise. Concurrent calls that doubt it
+   * wait for the same result, so that the next ones run in a working session.
    */
   private async probe(): Promise<void> {
     if (this.probing === null && this.options.handlers.mayProbe()) {
@@ -285,7 +284,7 @@ class StreamableSession implements LegacySession {
     const isKnown = await this.ping();
     if (isKnown) this.options.handlers.onKnown();
     if (isKnown !== false) return;
-    // Not ended upstream, since calls may still run in it.
+    // Not deleted upstream, since calls might still run in it.
     const { stream } = this;
     this.isEnded = true;
     clearTimeout(this.retry);

@@ -34,15 +34,14 @@ export interface CallHookRunner {
   afterCall(call: HookedCall, result: Record<string, unknown>): Promise<Record<string, unknown> | null>;
 }
 
-/** The hooks of this process. */
 @Injectable()
 export class CallHooks {
-  /** Null without hooks: calls pass by then. */
+  /** Null without hooks. */
   runner: CallHookRunner | null = null;
 }
 
 /**
- * Sends a tool call between its hooks. `call.params` become what is sent, and the reply what the caller gets.
+ * Sends a tool call between its hooks. Changes `call.params` to the params that are sent.
  *
  * @throws what a hook throws
  */
@@ -56,7 +55,7 @@ export async function sendWithHooks(
   const tool = calledTool(text);
   const argumentsText = memberText(text, 'arguments') ?? '{}';
   const args: unknown = JSON.parse(argumentsText);
-  // A server may read the other of two arguments of one name.
+  // A server might read the other of two arguments with one name.
   if (tool === null || !isObject(args) || typeof uniqueMembers(argumentsText) === 'string') {
     return errorReply(
       rpcCode.invalidParams,

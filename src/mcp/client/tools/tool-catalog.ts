@@ -3,11 +3,11 @@
  * 30 s. `notifications/tools/list_changed` empties it.
  *
  * `find` resolves the path of a call by REST, such as `issues/create`: the exact name wins, then the name whose dots
- * the path spells as slashes, then all names below `path.` as a category. A name that the list lacks causes one
- * refresh, at most one a second, since the server may have added the tool without a notification.
+ * the path spells as slashes, then all names under `path.` as a category. A name that is not in the list causes a
+ * refresh, at most one a second, since the server might have added the tool without a notification.
  *
- * Listing has a timeout of its own (30 s) that does not depend on the first caller; a caller whose time ends first gets
- * an UpstreamTimeoutError.
+ * Listing has its own timeout (30 s), independent of the first caller; a caller that times out first gets an
+ * UpstreamTimeoutError.
  */
 import type { Channel } from '../../protocol/channel.js';
 import { withinDeadline } from '../../protocol/deadline.js';
@@ -34,7 +34,6 @@ interface Listed {
   ttlMs: number | null;
 }
 
-/** Tools of one upstream, cached. */
 export class ToolCatalog {
   private cached: Listed | null = null;
   private listing: Promise<Listed> | null = null;
@@ -47,17 +46,17 @@ export class ToolCatalog {
     return this.refresh(timeoutMs);
   }
 
-  /** Names of the tools that were listed last; empty before the first list. */
+  /** Names of the last listed tools; empty before the first list. */
   get names(): string[] {
     return this.cached?.tools.map(({ name }) => name) ?? [];
   }
 
-  /** The tools that were listed last, however old; null before the first list. */
+  /** The last listed tools, however old; null before the first list. */
   get last(): ListItem[] | null {
     return this.cached?.tools ?? null;
   }
 
-  /** Items that the server listed last and that are no tools of the list. */
+  /** Items that the server listed last and that are not valid tools. */
   get leftOut(): LeftOutItem[] {
     return this.cached?.leftOut ?? [];
   }
@@ -68,12 +67,9 @@ export class ToolCatalog {
     this.listing = null;
   }
 
-  /**
-   * Resolves `path`. The exact name wins, then the name whose dots the path spells as slashes, then all names below
-   * `path.`. An unknown path causes one refresh of the list.
-   */
+  /** Resolves `path`; see the header. */
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
-    // Resolving accepts an older list than `ttlMs` allows: a name it lacks causes a refresh.
+    // Resolving accepts an older list than `ttlMs` allows: a missing name causes a refresh.
     const isKnown = this.cached && isFresh(this.cached, Math.max(this.cached.ttlMs ?? 0, FRESH_MS));
     const match = matchTool(isKnown && this.cached ? this.cached.tools : await this.list(timeoutMs), path);
     if (match || (this.cached && Date.now() - this.cached.at < REFRESH_MS_MIN)) return match;
@@ -108,7 +104,7 @@ function isFresh({ at }: Listed, ms: number): boolean {
 /** See {@link ToolCatalog.find}. */
 export function matchTool(tools: ListItem[], path: string): ToolMatch {
   const dotted = path.replaceAll('/', '.');
-  // A name may have megabytes.
+  // A name can have megabytes.
   const beginning = (name: string) => name.slice(0, dotted.length + 1).replaceAll('/', '.');
   const tool = tools.find(({ name }) => name === path) ?? tools.find(({ name }) => beginning(name) === dotted);
   if (tool) return { tool };

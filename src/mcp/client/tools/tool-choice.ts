@@ -1,13 +1,13 @@
 /**
- * The choice of an owner which tools of a server are offered: exact names, or `prefix*`. A denied tool is not offered,
- * even if it is also allowed.
+ * An owner's choice of the tools that a server offers: exact names, or `prefix*`. A denied tool is not offered, even if
+ * it is also allowed.
  *
- * Lists are filtered. A call of another tool is answered as one of an unknown tool (-32602) and does not reach the
- * server. A call whose params name a tool twice (`name` and `Name`, or `name` two times) is refused as well: the server
- * might read the other name.
+ * Lists are filtered. A call of another tool gets the error of an unknown tool (-32602) and does not reach the server.
+ * A call whose params name a tool twice (`name` and `Name`, or `name` two times) is rejected as well: the server might
+ * read the other name.
  *
- * {@link grantedTools} does the same for one caller, to whom some tools were granted and nothing else: every other request is
- * one of an unknown method (-32601).
+ * {@link grantedTools} does the same for one caller, to whom only some tools were granted: every other method is
+ * unknown (-32601).
  */
 import { quote } from '../../../platform/text/quoted.js';
 import type { Channel, Listening, ListenFilter, McpCall, McpReply } from '../../protocol/channel.js';
@@ -17,16 +17,14 @@ import { LIST_ITEMS_MAX, mcpLists } from '../../protocol/list-pages.js';
 import { errorReply, withList } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 
-/** The tools that are offered: exact names, or `prefix*`. */
 export interface ToolChoice {
   /** Absent: all tools. */
   allow?: string[];
   deny?: string[];
 }
 
-/** A channel that lists and calls only the tools whose names are offered. */
 export class ChosenToolsChannel implements Channel {
-  /** Names of the tools that the server listed last and that are not offered. */
+  /** Names of the last listed tools that are not offered. */
   readonly withheld = new Set<string>();
 
   constructor(
@@ -82,7 +80,7 @@ export class ChosenToolsChannel implements Channel {
 /** Requests of a caller to whom tools were granted. */
 const METHODS_OF_TOOLS: ReadonlySet<string> = new Set(['ping', 'tools/list', 'tools/call', 'server/discover']);
 
-/** Tools of a channel, and nothing else of it. */
+/** A channel with only the methods of tools. */
 export class GrantedToolsChannel extends ChosenToolsChannel {
   override async open(...args: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
     const identity = await super.open(...args);
@@ -105,19 +103,21 @@ export class GrantedToolsChannel extends ChosenToolsChannel {
 
 type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never;
 
-/** The channel for a caller to whom these tools were granted, by exact names; the same channel for null, which is all. */
+/**
+ * The channel for a caller to whom these tools were granted, by exact names; null means all tools and returns the same
+ * channel.
+ */
 export function grantedTools(channel: Channel, tools: readonly string[] | null | undefined): Channel {
   return tools ? new GrantedToolsChannel(channel, (name) => tools.includes(name)) : channel;
 }
 
-/** True if the choice offers a tool of this name. */
 export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolean {
   const isIn = (patterns: string[]) =>
     patterns.some((pattern) => (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
   return !isIn(deny) && (allow === undefined || isIn(allow));
 }
 
-/** The tool that params name; null if a server may read another name in them than we do. */
+/** The tool that params name; null if a server might read another name in them. */
 export function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
   const parts = uniqueMembers(text);

@@ -3,12 +3,12 @@
  * custom headers).
  *
  * A tool marks an argument in its `inputSchema` with `x-mcp-header: Name`; its calls then carry `Mcp-Param-Name:
- * value`. Strings, booleans and numbers (of integers the safe ones) are sent, by `headerValue` of `protocol`; absent,
- * null and structured values are not. The marks are learned from the tool lists that pass, of at most 10,000 tools a
+ * value`. Strings, booleans and numbers (of integers only safe ones) are sent, by `headerValue` of `protocol`; absent,
+ * null and structured values are not. The marks are learned from forwarded tool lists, for at most 10,000 tools a
  * channel.
  *
  * A mark breaks the rules outside of `properties` (in `items`, `anyOf` and the like), on another type, with a name that
- * is no HTTP token, twice with one name, or beyond 1,000 of a tool. Such a tool is not offered.
+ * is not an HTTP token, twice with one name, or above 1,000 in a tool. Such a tool is not offered.
  */
 import { isObject } from '../../../platform/text/json.js';
 import { members, slice } from '../../protocol/json-text.js';
@@ -25,7 +25,7 @@ export interface HeaderParam {
 
 const MARK = 'x-mcp-header';
 
-/** Marks of one tool. HTTP servers accept far fewer headers in a request. */
+/** Limit of marks of one tool. HTTP servers accept far fewer headers in a request. */
 const MARKS_MAX = 1_000;
 
 /** RFC 9110 section 5.6.2. */
@@ -49,7 +49,6 @@ export function headerParams(inputSchema: unknown): HeaderParam[] | null {
   return visit(inputSchema, [], true, params, 0) ? [...params.values()] : null;
 }
 
-/** Header parameters by their header. */
 type Params = Map<string, HeaderParam>;
 
 /** False when this schema or a subschema breaks a rule. */
@@ -94,16 +93,10 @@ export function paramHeaders(params: readonly HeaderParam[], args: unknown): Rec
 export class ToolHeaders {
   private readonly byTool = new Map<string, HeaderParam[]>();
 
-  /** Header parameters of a tool; undefined when unknown. */
   headersOf(tool: string): HeaderParam[] | undefined {
     return this.byTool.get(tool);
   }
 
-  /**
-   * Learns from the items of a list page.
-   *
-   * @returns indexes of the items that must not be offered
-   */
   learnHeaders(items: readonly string[]): Set<number> {
     const refused = new Set<number>();
     items.forEach((text, at) => {

@@ -46,26 +46,21 @@ const IN_FLIGHT_MAX = 256;
 export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Capabilities declared to the local server. All callers share its session, so it is refused what the caller of a call
- * cannot answer.
+ * Capabilities declared to the local server. All callers share its session, so its requests are rejected if the caller
+ * of a call cannot answer them.
  */
 const DECLARED = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
-/** Name of the local server in error texts. */
+/** Name of the local server in error messages. */
 const host = 'The local server';
 
-/**
- * MCP to a local server over a pipe that the server's bridge opened: one message per frame in both directions, for many
- * callers, who share the session with which the bridge started the server. The owner of the pipe calls {@link receive}
- * and {@link handleClose}.
- */
 export class UplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
   private readonly session: PipeSession;
   private readonly adapter: LegacyAdapter;
   private readonly budget = new MessageBudget(true);
   private lastId = 0;
-  /** Reason of the end of the pipe, as a message. */
+  /** Reason why the pipe closed, as a message. */
   private fault: string | null = null;
 
   constructor(private readonly port: FramePort) {
@@ -84,7 +79,7 @@ export class UplinkChannel implements Channel {
     const session = new PipeSession(pipe, DECLARED, handlers);
     this.session = session;
     const open = async (_: unknown, owner: SessionHandlers) => {
-      // Requests that no running call can answer are refused: they may concern any caller.
+      // Requests that no running call can answer are rejected: they might concern any caller.
       Object.assign(handlers, owner, { onRequest: undefined });
       await port.ready;
       await session.begin(PROGRAM_START_MS);
@@ -118,7 +113,7 @@ export class UplinkChannel implements Channel {
     this.port.close();
   }
 
-  /** Handles one message of the peer, or a batch. Other text, such as lines of a log, is only logged. */
+  /** Handles one message of the peer, or a batch. Anything else, such as log output, is only logged. */
   receive(frame: string): void {
     for (const text of messagesIn(frame)) {
       if (this.session.loss) return;
@@ -133,7 +128,7 @@ export class UplinkChannel implements Channel {
     }
   }
 
-  /** Fails the call that a message above a limit answers. @param exceeded the limit, as a noun phrase */
+  /** Fails the call whose response exceeds a limit. @param exceeded the limit, as a noun phrase */
   rejectOversized(text: string, exceeded: string): void {
     this.logger.debug({ msg: `a local server sent a message with ${exceeded}`, text: text.slice(0, 200) });
     const id = idOfOversized(text);
@@ -147,7 +142,10 @@ export class UplinkChannel implements Channel {
     void this.adapter.plain.listeners.close(new UplinkDisconnectedError());
   }
 
-  /** Answers the peer. Closes the pipe of a peer that sends requests without reading the responses, to protect memory. */
+  /**
+   * Responds to the peer. Closes the pipe of a peer that sends requests without reading the responses, to protect
+   * memory.
+   */
   private sendReply(text: string): void {
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse('answers are not read');
     else this.port.send(text);

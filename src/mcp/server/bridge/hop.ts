@@ -46,7 +46,7 @@ export function serverMeta(serverInfo: unknown): string {
   return JSON.stringify({ [`${RESERVED}serverInfo`]: serverInfo });
 }
 
-/** `_meta` of the result that ends a subscription. */
+/** `_meta` of the result that closes a subscription. */
 export function subscriptionMeta(subscriptionId: string): string {
   return `{"${RESERVED}subscriptionId":${subscriptionId}}`;
 }

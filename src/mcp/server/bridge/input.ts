@@ -1,26 +1,26 @@
 /**
- * Input that a call needs from its client, in the forms of both eras, and our own request for it.
+ * Input that a call needs from its client, in the forms of both eras, and Slipway's own request for it.
  *
  * Modern: a result with `resultType: input_required`, `inputRequests` by key and `requestState`; the client repeats the
  * call with `inputResponses`. Legacy (2025-11-25): requests of the server during the call, or the error -32042 with
- * `elicitations` of mode `url`. Our own request, key `slipway-setup`, sends a person to the set-up page of a
- * connection. It is answered here, so the upstream never sees its response.
+ * `elicitations` of mode `url`. Slipway's own request, key `slipway-setup`, sends a user to the setup page of a
+ * connection. Its response is handled here and never sent upstream.
  *
- * Everything is JSON text, since params and states must pass byte for byte. Malformed requests of an upstream are left
- * out.
+ * Everything is JSON text, since params and states must be forwarded byte for byte. Malformed requests of an upstream
+ * are left out.
  */
 import { isObject } from '../../../platform/text/json.js';
 import { memberText, withoutMembers, withFirst, withMember } from '../../protocol/json-edit.js';
 import { members, slice } from '../../protocol/json-text.js';
 import type { ClientAnswer, RpcError } from '../../protocol/channel.js';
 
-/** URL elicitation required: an error code of 2025-11-25 only. */
+/** URL elicitation required: an error code only of 2025-11-25. */
 const URL_ELICITATION_REQUIRED = -32042;
 
-/** Key of our own request among the `inputRequests` of a call. */
+/** Key of Slipway's own request among the `inputRequests` of a call. */
 const SETUP_KEY = 'slipway-setup';
 
-/** Message of our own request, for the person whom the client shows the link. */
+/** Message of Slipway's own request, for the user to whom the client shows the link. */
 const SETUP_MESSAGE =
   'The MCP server asks for your authorization. Open the page, sign in and allow the access; then let the call be repeated.';
 
@@ -76,7 +76,7 @@ export function inputResult(requests: readonly InputRequest[], requestState?: st
 }
 
 /**
- * Params of the retry: the original ones with the responses of this round only. A response that is an error is omitted;
+ * Params of the retry: the original ones with only the responses of this round. A response that is an error is omitted;
  * the upstream then repeats its request or fails.
  */
 export function retryParams(
@@ -100,7 +100,7 @@ export function withoutAnswers(params: string): string {
   return withoutMembers(params, (name) => name === 'inputResponses' || name === 'requestState');
 }
 
-/** Subject of an input request, as text for a person. */
+/** Subject of an input request, as text for a user. */
 export function subjectOf({ method, params }: InputRequest): string {
   const value: unknown = params === undefined ? {} : JSON.parse(params);
   const { message, url } = isObject(value) ? value : {};
@@ -124,7 +124,6 @@ export function inputOfUrlError({ code, data }: RpcError): string | null {
   return inputResult(pages.map(({ message, url }, i) => pageRequest(`elicitation-${i + 1}`, String(message), url)));
 }
 
-/** Input request for our setup page. */
 export function inputOfSetup(url: string): string {
   return inputResult([pageRequest(SETUP_KEY, SETUP_MESSAGE, url)]);
 }
@@ -146,7 +145,7 @@ export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   return Object.entries(answers).some(([key, answer]) => isOurs(key) && isObject(answer) && answer.action !== 'accept');
 }
 
-/** Params of a retry for a modern upstream, without the response to our own request. */
+/** Params of a retry for a modern upstream, without the response to Slipway's own request. */
 export function withoutSetupAnswer(params: string): string {
   if (!params.includes(SETUP_KEY)) return params;
   const answers = memberText(params, 'inputResponses');

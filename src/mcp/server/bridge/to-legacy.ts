@@ -2,12 +2,11 @@
  * Results of a modern upstream (2026-07-28), rewritten for clients of 2025-11-25 and older. Pure functions over JSON
  * text: members that need no change keep their bytes.
  *
- * Removed: `resultType`, `ttlMs`, `cacheScope`, protocol names in `_meta`. Output schemas that are no objects are
- * wrapped as `{result: …}`, and so is the output of their tools; before 2025-06-18 there is neither. Output that is no
+ * Removed: `resultType`, `ttlMs`, `cacheScope`, protocol names in `_meta`. Output schemas other than objects are
+ * wrapped as `{result: …}`, as is the output of their tools; before 2025-06-18 both are removed. Output that is not an
  * object, or that the revision lacks, also becomes a text block if the tool sent no text, since many old clients read
- * nothing else; `content` is made where it is missing. Resource links
- * (2025-06-18) and audio (2025-03-26) become text for clients that are older. A missing resource has the code -32002
- * instead of -32602.
+ * nothing else; missing `content` is added. Resource links (2025-06-18) and audio (2025-03-26) become text for older
+ * clients. A missing resource has the code -32002 instead of -32602.
  */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
@@ -20,10 +19,9 @@ export const LINKS_SINCE = '2025-06-18';
 const AUDIO_SINCE = '2025-03-26';
 const STRUCTURED_SINCE = '2025-06-18';
 
-/** Method of the request and revision of the client. */
 export interface LegacyReader {
   method: string;
-  /** Revision the client named; null without one, which counts as the newest. */
+  /** Revision that the client named; null without one, which is treated as the newest. */
   version: string | null;
   /** The output schema of the tool was wrapped when listed ({@link isWrapped}), so its output is wrapped too. */
   isWrapped: boolean;
@@ -62,7 +60,7 @@ export function legacyResult(result: string, reader: LegacyReader): string {
   return method === 'tools/list' ? legacyTools(rewritten, version) : rewritten;
 }
 
-/** An error with the codes of older revisions, which have one for a missing resource. Null when it is unchanged. */
+/** An error with the codes of older revisions, which have a code for a missing resource. Null when it is unchanged. */
 export function legacyError(method: string, error: RpcError): RpcError | null {
   const names = isObject(error.data) && typeof error.data.uri === 'string';
   if (method !== 'resources/read' || error.code !== rpcCode.invalidParams || !names) return null;
@@ -78,8 +76,8 @@ export function isWrapped(tool: string): boolean {
 }
 
 /**
- * A tool's result with `content`, which has structured output as text where the client would get nothing readable else: the
- * output is no object, the revision has none, or the tool sent no content.
+ * A tool's result with `content`, which has structured output as text if the client could read nothing else: the output
+ * is not an object, the revision has none, or the tool sent no content.
  */
 function withContent(modern: string, legacy: string, version: string | null): string {
   const isMissing = !legacy.includes('"content"') || (memberText(legacy, 'content') ?? 'null') === 'null';
@@ -109,7 +107,7 @@ function legacyTools(result: string, version: string | null): string {
 
 /**
  * The schema of `{result: …}`. References within the document are adjusted to the new position; a schema with an `$id`
- * is a document of its own and stays unchanged.
+ * is a separate document and remains unchanged.
  */
 function wrappedSchema(schema: string): string {
   const inner =

@@ -1,12 +1,12 @@
 /**
  * Results of a legacy upstream, completed for clients of 2026-07-28. Pure functions over JSON text.
  *
- * Set: `resultType: complete`, for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes upstream are
- * not known here, and `content` of a tool's result that has none. Removed: `execution` of tools, which the revision lacks,
+ * Set: `resultType: complete`, for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes upstream
+ * are unknown, and `content` of a tool's result without it. Removed: `execution` of tools, which the revision lacks,
  * and tools whose header marks are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes
- * -32602, all others -32603 with the original in `data.upstream`. Responses of modern upstreams that lack required members, or have odd ones, are
- * completed likewise, because official clients refuse them. `cacheScope` is always `private`: an endpoint of ours is called
- * with a key, and what it answers may depend on the caller's headers, values and choice of tools.
+ * -32602, all others -32603 with the original in `data.upstream`. Responses of modern upstreams with missing or invalid
+ * required members are completed likewise, because official clients reject them. `cacheScope` is always `private`:
+ * endpoints are called with a key, and responses can depend on the caller's headers, values and choice of tools.
  */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
@@ -42,7 +42,7 @@ export function modernResult(method: string, result: string, era: Era): string {
     const span = parts.get(name);
     return span && slice(converted, span);
   };
-  // A legacy server's own member of the name means something else.
+  // A legacy server's own member with this name means something else.
   const resultType = (era === 'modern' && textOf('resultType')) || '"complete"';
   const required = new Map([['resultType', resultType]]);
   if (cacheable.has(method)) {
@@ -58,15 +58,15 @@ export function modernResult(method: string, result: string, era: Era): string {
   return lacking.length === 0 ? corrected : withFirst(corrected, lacking.join(','));
 }
 
-/** A `ttlMs` that clients accept: a whole number from 0 on. 0 for anything else than a number. */
+/** A `ttlMs` that clients accept: a whole number from 0. 0 for anything but a number. */
 function ttlText(text: string | undefined): string {
   const value = text === undefined ? 0 : Number(text);
   return Number.isFinite(value) && !text?.startsWith('"') ? String(Math.max(0, Math.trunc(value))) : '0';
 }
 
 /**
- * True if a modern upstream's answer, to a method whose results have no `cacheScope`, contains the required members and is
- * forwarded unchanged. Searches the text for the names instead of parsing it.
+ * True if a modern upstream's result, of a method without `cacheScope`, contains the required members and is forwarded
+ * unchanged. Searches the text for the names instead of parsing it.
  */
 export function namesDemanded(method: string, answer: string): boolean {
   if (cacheable.has(method) || !answer.includes('"resultType"')) return false;
@@ -90,7 +90,7 @@ export function modernError(method: string, error: RpcError, params: unknown): R
 /** Error code of a missing resource up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** Notifications that legacy servers may send on any stream and this revision sends only to subscribers. */
+/** Notifications that legacy servers can send on any stream, and this revision only to subscribers. */
 const ofSubscriptions: ReadonlySet<string> = new Set([
   ...listChanges.keys(),
   RESOURCE_UPDATED,

@@ -11,13 +11,13 @@ import { isPage } from '../client-capabilities.js';
 import { Serializable } from '../../../platform/internal-http/error-codec.js';
 import { isObject } from '../../../platform/text/json.js';
 
-/** Prefix of our states; those of upstreams are forwarded unread. */
+/** Prefix of Slipway's states; those of upstreams are forwarded unread. */
 export const STATE_MARK = 'sw1.pending.';
 
 /** A `requestState` that belongs to no pending call, or to another call than the retry repeats. */
 @Serializable('isLost')
 export class StateRefusedError extends Error {
-  /** @param isLost true when the call has ended; false when the retry is wrong */
+  /** @param isLost true when the call no longer exists; false when the retry is wrong */
   constructor(
     message: string,
     readonly isLost: boolean,
@@ -26,7 +26,7 @@ export class StateRefusedError extends Error {
   }
 }
 
-/** Contents of our `requestState`, which identifies a pending call. */
+/** Contents of Slipway's `requestState`, which identifies a pending call. */
 export interface RequestState {
   /** Call id, prefixed with the id of its process. */
   name: string;
@@ -36,7 +36,7 @@ export interface RequestState {
   until: number;
 }
 
-/** Caller, call and answers of the next round. */
+/** Caller, call and responses of the next round. */
 export interface RoundRequest {
   name: string;
   caller: string;
@@ -56,7 +56,6 @@ export interface NotificationSink {
 /** Result of one round: the response of the call, or the upstream's input requests. */
 export type Round = { reply: McpReply } | { requests: InputRequest[] };
 
-/** Starts a call that may become pending. */
 export type Begin = (
   onRequest: (method: string, params: string | undefined) => Promise<ClientAnswer>,
   cancellation: Cancellation,
@@ -71,13 +70,12 @@ const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 const TOO_LONG =
   'The MCP server responded before the input of its client arrived, with more than the 4 MB that are stored for the client.';
 
-/** Discards the messages. */
 export const discarded: NotificationSink = { sink: { event: () => undefined }, token: null };
 
 /**
  * A call whose legacy upstream sends requests during it, and whose modern client receives them as `input_required`
- * results (MCP 2026-07-28). The call stays open upstream, while one client request after the other waits for its next
- * round.
+ * results (MCP 2026-07-28). The call stays open upstream, while the client's requests wait one after the other for the
+ * next round.
  */
 export class PendingInputCall {
   /** Destination of the upstream's notifications; changes with each request of the client. */
@@ -92,8 +90,8 @@ export class PendingInputCall {
   /**
    * @param target destination of the first request's messages
    *
-   * @param refusalOf reason to refuse an upstream request, as text for the upstream; null to forward it
-   * @param onOver called once when the call has ended
+   * @param refusalOf reason to reject an upstream request, as a message for the upstream; null to forward it
+   * @param onOver called once when the call has finished
    */
   constructor(
     begin: Begin,
@@ -111,7 +109,7 @@ export class PendingInputCall {
   /**
    * Waits for the next round. A client that disconnects meanwhile cancels the call.
    *
-   * @returns null when another request waits already
+   * @returns null when another request is already waiting
    * @throws UpstreamFailure
    */
   nextRound(target: NotificationSink, disconnected: Cancellation): Promise<Round> | null {
@@ -135,7 +133,7 @@ export class PendingInputCall {
   }
 
   /**
-   * Delivers the client's answers to the upstream; ignores answers without a pending request. @param answers JSON text
+   * Delivers the client's responses to the upstream; ignores those without a pending request. @param answers JSON text
    */
   deliverResponses(answers: string): void {
     if (!answers.startsWith('{')) return;
@@ -145,7 +143,6 @@ export class PendingInputCall {
     }
   }
 
-  /** Cancels the call upstream. */
   cancel(): void {
     this.cancellation.cancel();
     this.settleAll('The client has disconnected');
@@ -205,8 +202,8 @@ export class PendingInputCall {
 }
 
 /**
- * Method and params without members that change with each retry: `inputResponses`, `requestState`, and `_meta` of the
- * hop.
+ * Method and params without members that change with each retry: `inputResponses`, `requestState`, and the hop's
+ * `_meta`.
  */
 export function aboutOf(method: string, paramsText: string | undefined): string {
   const stable = [...members(paramsText ?? '{}')].filter(([name]) => !changing.has(name));
@@ -216,7 +213,6 @@ export function aboutOf(method: string, paramsText: string | undefined): string 
 
 const changing: ReadonlySet<string> = new Set(['inputResponses', 'requestState', '_meta']);
 
-/** Error for a call that no longer exists. */
 export function lostCallError(): StateRefusedError {
   return new StateRefusedError(
     'The call that these responses are for is no longer waiting: it has finished, its 10 minutes have elapsed, or the service ' +
@@ -225,7 +221,7 @@ export function lostCallError(): StateRefusedError {
   );
 }
 
-/** Error for a state in our form that was changed, or issued to another client or for another address. */
+/** Error for a state in Slipway's form that was changed, or issued to another client or for another address. */
 export function foreign(): StateRefusedError {
   return new StateRefusedError(
     'requestState was changed, or was given to another client or address: make the call again without it',
@@ -239,7 +235,7 @@ export function stateIn(params: unknown): string | undefined {
   return typeof state === 'string' ? state : undefined;
 }
 
-/** True if the request carries a state in our form. */
+/** True if the request carries a state in Slipway's form. */
 export function isRequestState(params: unknown): boolean {
   return stateIn(params)?.startsWith(STATE_MARK) ?? false;
 }

@@ -1,16 +1,16 @@
 /**
- * Calls of modern clients (2026-07-28, no session) that wait for the client's answers, at an upstream that asks during
+ * Calls of modern clients (2026-07-28, no session) that wait for the client, because the upstream sends requests during
  * the call (2025-11-25).
  *
  * Round: the upstream's requests become an `input_required` result, the upstream call stays open, and the client
  * repeats its request with `inputResponses` and `requestState`. The state is `sw1.pending.` and a sealed name, process
- * address and deadline. It opens for the same caller only; any process forwards the retry to the one that holds the
- * call (`remote-pending-calls.ts`), and a call ends with its process.
+ * address and deadline. Only the same caller can use it; any process forwards the retry to the one that holds the call
+ * (`remote-pending-calls.ts`), and a call is lost with its process.
  *
- * An upstream session knows one person, and a client without sessions may act for many, so concurrent calls of a caller
+ * An upstream session knows one user, and a client without sessions can act for many, so concurrent calls of a caller
  * use up to 8 separate sessions, the lowest free number first. Limits: 64 open calls for an account, 2,000 for a
- * process, 10 minutes for all responses. A wrong or late state is a StateRefusedError; a call without a free session runs
- * in the shared one, where requests of the upstream are refused.
+ * process, 10 minutes for all responses. A wrong or late state is a StateRefusedError; a call without a free session
+ * runs in the shared one, where requests of the upstream are rejected.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
@@ -50,8 +50,8 @@ const PENDING_EACH_MAX = 64;
 const PENDING_MAX = 2_000;
 
 /**
- * Limit of concurrent calls per caller that may receive upstream requests, each in an upstream session of its own;
- * further calls run without. A client without sessions may act for many people, and an upstream session knows one.
+ * Limit of concurrent calls per caller that can receive upstream requests, each in its own upstream session; further
+ * calls run without.
  */
 const SLOTS_MAX = 8;
 
@@ -60,17 +60,17 @@ interface Entry {
   readonly caller: string;
   readonly principal: string;
   readonly about: string;
-  /** Deadline of the client's answers, from the first request on, in epoch milliseconds; 0 before. */
+  /** Deadline of the client's responses, from the first request on, in epoch milliseconds; 0 before. */
   until: number;
   call: PendingInputCall;
-  /** Releases the entry's place among the pending calls; undefined before the first request. */
+  /** Releases the entry's slot among the pending calls; undefined before the first request. */
   leave?: () => void;
   timer?: NodeJS.Timeout;
-  /** Called when the call is not held for its key any more. */
+  /** Called when the call is no longer held for its key. */
   release?: () => void;
 }
 
-/** Open calls of this process, and the way to those of others. */
+/** Open calls of this process, and access to those of others. */
 @Injectable()
 export class PendingInputCalls implements BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
@@ -170,7 +170,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
       ) as [string, string | null, number];
       if (until > Date.now()) return { name, url, until };
     } catch (error) {
-      // Another Slipway upstream issues states of the same form.
+      // Another Slipway as upstream issues states of the same form.
       if (error instanceof VaultError) return null;
       throw error;
     }
@@ -212,7 +212,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     return this.next(entry, target, disconnected);
   }
 
-  /** Cancels all pending calls and refuses new ones. */
+  /** Cancels all pending calls and rejects new ones. */
   beforeApplicationShutdown(): void {
     this.isClosed = true;
     for (const entry of [...this.entries.values()]) this.forget(entry, true);

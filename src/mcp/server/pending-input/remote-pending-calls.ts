@@ -18,7 +18,7 @@ import {
   type RoundRequest,
 } from './pending-input-call.js';
 
-/** Head of a request to the process that holds a call. The body contains the client's answers. */
+/** Head of a request to the process that holds a call. The body contains the client's responses. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
 
 /** One message of the response. */
@@ -30,7 +30,7 @@ export type PendingCallMessage =
 /** Path of the internal route. */
 export const PENDING_CALLS_PATH = '/internal/pending-calls';
 
-/** Time beyond {@link CALL_MS_MAX}, the limit of an upstream call, for the way back. */
+/** Time beyond {@link CALL_MS_MAX}, the limit of an upstream call, for the return trip. */
 const GRACE_MS = 2_000;
 
 /**
@@ -62,7 +62,7 @@ export async function remoteRound(
   );
   const onLeft = () => stream.abort(new CallerLeftError());
   disconnected.notify(onLeft);
-  // The process that holds the call enforces the limit, unless it is frozen.
+  // The process that holds the call enforces the limit, unless it hangs.
   const timer = setTimeout(() => stream.abort(new OutcomeUnknownError()), CALL_MS_MAX + GRACE_MS).unref();
   try {
     await stream.ended;

@@ -2,13 +2,13 @@
  * Streams of legacy clients that outlive a broken connection (from 2025-06-18 on). GET with `Last-Event-ID` sends what
  * the client missed, then the rest.
  *
- * An event id is `<sealed name>.<number>`; the name holds the process that has the stream and opens only for this
- * session and caller. Another process forwards the request to it: `POST /internal/resumed-streams`. Clients of
- * 2025-11-25 get an id at once, by an event without data and `retry: 1000`.
+ * An event id is `<sealed name>.<number>`; the name contains the process that holds the stream, and is valid only for
+ * this session and caller. Another process forwards the request to it: `POST /internal/resumed-streams`. Clients of
+ * 2025-11-25 get an id immediately, by an event without data and `retry: 1000`.
  *
- * A stream keeps 256 events or 1 MB, for 5 minutes after it ended or its client left. An account has at most 32 MB, the
- * process 128 MB: above that the oldest stream of the largest account cannot be resumed any more, and a call without a
- * reader is cancelled. A client that missed an event which is no longer stored gets McpSessionNotFoundError (404).
+ * A stream keeps 256 events or 1 MB, for 5 minutes after it closed or its client disconnected. An account has at most
+ * 32 MB, the process 128 MB: above that the oldest stream of the largest account can no longer be resumed, and a call
+ * without a reader is cancelled. A client that missed an event no longer stored gets McpSessionNotFoundError (404).
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -22,7 +22,7 @@ import { SealedStreamIds } from '../sessions/sealed-stream-ids.js';
 const RESUMABLE_VERSION = '2025-06-18';
 const PRIMED_VERSION = '2025-11-25';
 
-/** Time in which a stream that ended, or whose client left, can be resumed. */
+/** Time for which a stream can be resumed after it closed or its client disconnected. */
 const RESUMABLE_MS = 5 * 60_000;
 
 /** Delay of a client before it resumes. */
@@ -37,7 +37,7 @@ const ACCOUNT_BYTES_MAX = ALL_BYTES_MAX / 4;
 /** Size of a stream without events, rounded up. */
 const STREAM_BYTES = 1024;
 
-/** Time in which the other process begins to answer. */
+/** Timeout until the other process starts its response. */
 const OPENED_MS = 10_000;
 
 /** Limits of the events that a stream keeps. */
@@ -59,11 +59,11 @@ export type ResumedStreamMessage = { type: 'opened' } | { type: 'event'; frame: 
 
 /** Connection of a client that reads a stream. */
 export interface StreamReader {
-  /** Begins the response, before the first event. */
+  /** Starts the response, before the first event. */
   open(): void;
   /** Writes one SSE event. */
   write(frame: string): void;
-  /** Ends the response with this SSE event. */
+  /** Closes the response with this SSE event. */
   end(last?: string): void;
 }
 
@@ -71,7 +71,6 @@ export interface StreamReader {
 class EventBuffer {
   private readonly events: { text: string; bytes: number }[] = [];
   private last = 0;
-  /** Size of the events in bytes. */
   bytes = 0;
 
   /** Adds an event and drops the oldest ones above the limits. @returns its number */
@@ -116,12 +115,11 @@ export class ResumableStream {
     private readonly onGone: () => void,
   ) {}
 
-  /** Size in bytes. */
   get bytes(): number {
     return (this.buffer?.bytes ?? 0) + STREAM_BYTES;
   }
 
-  /** The event without data that tells a client the id to resume from. */
+  /** Sends the event without data from whose id a client can resume. */
   prime(): void {
     this.reader?.write(`id: ${this.id}.0\nretry: ${RETRY_MS}\ndata: \n\n`);
   }
@@ -132,7 +130,7 @@ export class ResumableStream {
     this.reader?.write(event);
   }
 
-  /** Ends the stream, with this event if there is one. The stream can be read until its time is over. */
+  /** Closes the stream, with this event if there is one. It can be read until its time has elapsed. */
   close(last?: string): void {
     const event = last === undefined ? undefined : this.add(last);
     this.isEnded = true;
@@ -142,7 +140,7 @@ export class ResumableStream {
   }
 
   /**
-   * Makes this client the reader: it receives what came after an event, then what follows.
+   * Makes this client the reader: it receives the events after this one, then new ones.
    *
    * @throws McpSessionNotFoundError when one of these events was dropped
    */
@@ -157,7 +155,7 @@ export class ResumableStream {
     if (this.isEnded) this.close();
   }
 
-  /** The client that reads has left. */
+  /** Records that the reading client has disconnected. */
   detach(reader: StreamReader): void {
     if (this.reader !== reader) return;
     this.reader = null;
@@ -165,20 +163,20 @@ export class ResumableStream {
     else this.onUnread();
   }
 
-  /** Sets the function that is called when no client can resume the stream any more. */
+  /** Sets the function to call when no client can resume the stream. */
   whenUnread(onUnread: () => void): void {
     this.onUnread = onUnread;
     if (!this.buffer && !this.reader) onUnread();
   }
 
-  /** Forgets that the stream can be resumed. Its present client reads on. */
+  /** Makes the stream impossible to resume. Its current client keeps reading. */
   drop(): void {
     clearTimeout(this.timer);
     this.buffer = null;
     if (!this.reader) this.onUnread();
   }
 
-  /** Stores an event. @returns the event with its id, or as it is when the stream can no longer be resumed */
+  /** Stores an event. @returns the event with its id, or unchanged when the stream can no longer be resumed */
   private add(frame: string): string {
     const { buffer, bytes } = this;
     if (!buffer) return frame;
@@ -204,13 +202,11 @@ interface Share {
   names: Set<string>;
 }
 
-/** Streams of this process, and the way to those of others. */
+/** Streams of this process, and access to those of others. */
 @Injectable()
 export class ResumableStreams {
   private readonly streamIds: SealedStreamIds;
-  /** Streams of this process by name. */
   private readonly streams = new Map<string, ResumableStream>();
-  /** Shares of the accounts that have streams, by account. */
   private readonly shares = new Map<string, Share>();
   private bytes = 0;
 
@@ -222,7 +218,7 @@ export class ResumableStreams {
     this.streamIds = new SealedStreamIds(vault, env);
   }
 
-  /** Opens a stream at the expense of an account; its reader has been opened. */
+  /** Opens a stream that counts toward the limit of an account; its reader is already open. */
   open(session: ClientSession, caller: string, account: string, reader: StreamReader): ResumableStream {
     const name = this.streamIds.create();
     const id = this.streamIds.seal(name, ownerOf(session, caller));
@@ -242,9 +238,9 @@ export class ResumableStreams {
   }
 
   /**
-   * Resumes the stream of an event id, in the process that holds it. Resolves when the stream was begun.
+   * Resumes the stream of an event id, in the process that holds it. Resolves when the stream has started.
    *
-   * @param whenLeft registers a function to call when the client has left
+   * @param whenLeft registers a function to call when the client has disconnected
    * @throws McpSessionNotFoundError
    */
   async resume(
@@ -291,7 +287,7 @@ export class ResumableStreams {
     whenLeft(() => stream.detach(reader));
   }
 
-  /** Drops all streams, so that calls without a client end with the process. */
+  /** Drops all streams, so that calls without a client stop with the process. */
   close(): void {
     for (const [account, { names }] of this.shares) for (const name of names) this.drop(account, name);
   }

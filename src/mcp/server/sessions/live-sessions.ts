@@ -1,14 +1,14 @@
 /**
- * What legacy clients set in their sessions: log level, subscribed resources, and the end of the session.
+ * The state that legacy clients set in their sessions: log level, subscribed resources, and the closing of the session.
  *
- * Every change is published (`mcp.sessions`) and kept in memory by every process, without a store. A lost message costs
- * a level or a subscription, which the client may set again. A process that started later knows nothing of an older
- * session. The row in `session_marks` says that the session had state, and the client then gets 404 and begins again,
- * instead of silence.
+ * Every change is published (`mcp.sessions`) and kept in memory by every process, without a store. A lost message loses
+ * a level or a subscription, which the client can set again. A process does not know the state of sessions older than
+ * itself. A row in `session_marks` records that such a session had state; the client then gets 404 and opens a new
+ * session.
  *
- * A session has one GET stream: a new one ends that of another process. The end of a session ends its upstream
- * sessions; the end of a key ends all its sessions. Limits: 500 sessions per key, 100 subscriptions and 64 KB of URIs
- * each; unused state is dropped after 30 minutes.
+ * A session has one GET stream: a new one closes that of another process. Closing a session closes its upstream
+ * sessions; a revoked or expired key closes all its sessions. Limits: 500 sessions per key, 100 subscriptions and 64 KB
+ * of URIs each; unused state is dropped after 30 minutes.
  */
 import { randomUUID } from 'node:crypto';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
@@ -32,14 +32,13 @@ declare module '../../../platform/queue/pub-sub.js' {
 export const IDLE_MS = 30 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** Limits of resource subscriptions of a client and of their URIs together: 500 sessions then hold 32 MB at most. */
+/** Limits of a client's resource subscriptions and of their URIs together: 500 sessions then hold at most 32 MB. */
 const SUBSCRIPTIONS_MAX = 100;
 const URIS_CHARS_MAX = 64 * 1024;
 
 /** Limit of remembered channels per session; a changed connection gets a new channel. */
 const CHANNELS_MAX = 8;
 
-/** Change of a session, published to every process. */
 type SessionEvent = { session: string; principal: string } & (
   | { kind: 'ended'; expiresAt: number }
   | { kind: 'level'; level: string }
@@ -51,7 +50,7 @@ type SessionEvent = { session: string; principal: string } & (
 /** Size limit in bytes of a message forwarded to another process as JSON: the relay carries 512 KB. */
 export const RELAYED_BYTES_MAX = 400 * 1024;
 
-/** State of a session beyond its id. */
+/** State of a session besides its id. */
 interface Memory {
   level: string | null;
   uris: Set<string>;
@@ -69,7 +68,7 @@ export interface SessionListener {
   event(text: string): void;
   /** Called when the subscribed resources or the log level changed. */
   changed(): void;
-  /** Called when the session has ended, or another process opened its stream. */
+  /** Called when the session has closed, or another process opened its stream. */
   close(): void;
 }
 
@@ -83,7 +82,6 @@ export class LiveSessions implements OnModuleInit {
   private readonly marked = new LRUCache<string, boolean>({ max: SESSIONS_MAX });
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
   private readonly logger = new Logger('mcp');
-  /** Id of this process. */
   private readonly processId = randomUUID();
   /** Start of this process in epoch milliseconds. */
   private readonly startedAt = Date.now();
@@ -107,13 +105,13 @@ export class LiveSessions implements OnModuleInit {
     return this.ended.has(key);
   }
 
-  /** True for a session that is older than this process. */
+  /** True for a session older than this process. */
   isOld(session: ClientSession): boolean {
-    // Sessions know the second in which they began.
+    // Session ids contain the second in which they were issued.
     return beganAt(session) < Math.floor(this.startedAt / 1000) * 1000;
   }
 
-  /** True if the client set something in an old session, which this process does not know. */
+  /** True if the client set state in an old session that this process does not know. */
   async isForgotten({ key }: ClientSession, principal: string): Promise<boolean> {
     const memory = this.find(principal, key);
     if (memory && (memory.level !== null || memory.uris.size > 0)) return false;
@@ -124,7 +122,7 @@ export class LiveSessions implements OnModuleInit {
     return isMarked ?? false;
   }
 
-  /** Ends this session in every process, with its upstream sessions. */
+  /** Closes this session in every process, with its upstream sessions. */
   closeSession({ key, expiresAt }: ClientSession, principal: string): void {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
@@ -164,7 +162,7 @@ export class LiveSessions implements OnModuleInit {
     return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
-  /** Remembers that the client may own an upstream session on this channel, which ends with its session here. */
+  /** Records that the client might own an upstream session on this channel, which closes with its session here. */
   uses({ key }: ClientSession, principal: string, channel: Channel): void {
     const { channels } = this.memory(principal, key);
     if (channels.size >= CHANNELS_MAX && !channels.has(channel)) channels.clear();
@@ -172,8 +170,8 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /**
-   * Sends a notification of the client, a JSON-RPC message, to its upstream sessions in every process. Dropped beyond the
-   * limits of messages.
+   * Sends a notification of the client, a JSON-RPC message, to its upstream sessions in every process. Dropped above
+   * the message limits.
    */
   notify({ key }: ClientSession, principal: string, text: string): void {
     const memory = this.memory(principal, key);
@@ -189,9 +187,9 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /**
-   * Makes `stream` the session's only stream: one of another process ends.
+   * Makes `stream` the session's only stream; one in another process closes.
    *
-   * @returns function to call when the stream has ended; null when this process has one already
+   * @returns function to call when the stream has closed; null when this process already has one
    */
   attach({ key }: ClientSession, principal: string, stream: SessionListener): (() => void) | null {
     const memory = this.memory(principal, key);
@@ -208,14 +206,14 @@ export class LiveSessions implements OnModuleInit {
     this.sweeper.stop();
   }
 
-  /** Marks a session in the database, so that later processes know that it has state. */
+  /** Marks a session in the database, so that processes started later know that it has state. */
   private async mark({ key, expiresAt }: ClientSession, principal: string): Promise<void> {
     const memory = this.memory(principal, key);
     if (memory.level !== null || memory.uris.size > 0) return;
     await this.sessionMarksRepository.add(key, principal, expiresAt).catch((error: unknown) => this.warn(error));
   }
 
-  /** A database failure costs the notice that state was lost, not the request. */
+  /** A database failure costs only the record that state was lost, not the request. */
   private warn(error: unknown): null {
     this.logger.warn({ msg: 'marks of sessions could not be read or written', err: error });
     return null;
@@ -226,7 +224,7 @@ export class LiveSessions implements OnModuleInit {
     this.pubSub.publish('mcp.sessions', event);
   }
 
-  /** Idempotent: our own events are delivered to us as well. */
+  /** Idempotent: this process receives its own events as well. */
   private apply(event: SessionEvent): void {
     const { session, principal } = event;
     let memory: Memory;
@@ -278,7 +276,7 @@ export class LiveSessions implements OnModuleInit {
     if (existing && existing.size >= MARKS_EACH_MAX) this.forget(principal, existing.keys().next().value as string);
     const sessions = existing ?? new Map<string, Memory>();
     if (!existing) {
-      // The sessions of a key end with it.
+      // The sessions of a key close with it.
       const forgetAll = () => [...sessions.keys()].forEach((name) => this.forget(principal, name, true));
       this.memories.set(principal, sessions);
       this.releases.set(principal, this.revocationRegistry.add(principal, forgetAll));
@@ -296,8 +294,8 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /**
-   * @param isOver true when the client ended the session, or its key has ended; otherwise it may return, and upstream sessions stored for it
-   * stay
+   * @param isOver true when the client closed the session, or its key is no longer valid; otherwise the client might
+   * return, and its stored upstream sessions remain
    */
   private forget(principal: string, key: string, isOver = false): void {
     const sessions = this.memories.get(principal);

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 import type { Env } from '../../../config/env.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
 
-/** A stream of a client and the process that holds it. */
 export interface StreamRef {
   /** Unguessable name of the stream. */
   name: string;
@@ -24,17 +23,15 @@ export class SealedStreamIds {
     return `${this.processId}.${randomBytes(18).toString('base64url')}`;
   }
 
-  /** True for a stream of this process. */
   isOwn({ name }: StreamRef): boolean {
     return name.startsWith(`${this.processId}.`);
   }
 
-  /** Seals the name of a stream of this process for its caller. */
   seal(name: string, caller: string): string {
     return this.vault.seal(JSON.stringify([name, this.env.internalUrl]), ownerOf(caller));
   }
 
-  /** Inverse of {@link seal}; null for what was not sealed here for this caller. */
+  /** Inverse of {@link seal}; null for ids that were not sealed for this caller. */
   open(sealed: string, caller: string): StreamRef | null {
     try {
       const [name, url] = JSON.parse(this.vault.open(sealed, ownerOf(caller))) as [string, string | null];

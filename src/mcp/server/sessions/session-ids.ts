@@ -3,11 +3,11 @@
  *
  * Form: `sw1.<payload>.<signature>`. The payload is base64url of key, expiry, revision, names of client capabilities,
  * and where needed all capabilities and the client's name; older versions read the first four or five fields. The
- * signature is an HMAC by a key made of `ENCRYPTION_KEYS`, over payload and caller (the id of the key, and the
- * endpoint), so an id counts for nobody else. It lives for 24 hours, used or not; nothing extends it.
+ * signature is an HMAC with a key derived from `ENCRYPTION_KEYS`, over payload and caller (the id of the key, and the
+ * endpoint), so nobody else can use an id. It is valid for 24 hours, used or not.
  *
- * An id that is changed, expired, foreign or signed with a removed key opens as null. The endpoint then answers 404,
- * and the client sends `initialize` again. State beyond the id is kept by `live-sessions.ts`.
+ * An id that is changed, expired, foreign or signed with a removed key opens as null. The endpoint then returns 404,
+ * and the client sends `initialize` again. `live-sessions.ts` keeps all other state.
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
@@ -21,21 +21,20 @@ import { capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 /** Lifetime of a session id, used or not; afterwards its client sends `initialize` again, as after any 404. */
 const SESSION_MS_MAX = 24 * 60 * 60_000;
 
-/** Limit of sessions of which a process caches a fact: verified ids, ended ones, and old ones that were looked up. */
+/** Limit of cached sessions in a process: verified ids, closed ones, and old ones that were looked up. */
 export const SESSIONS_MAX = 10_000;
 
-/** Prefix of our ids. */
+/** Prefix of Slipway's ids. */
 const MARK = 'sw1.';
 
 /** Facts of a legacy client's session from its `initialize`. */
 export interface ClientSession {
   /** Unguessable name of the session within this service. */
   key: string;
-  /** Negotiated revision. */
   version: string;
   /** Capabilities of the client, as `capabilityNames` lists them. */
   capabilities: readonly string[];
-  /** Name of the client; null if its `initialize` had none. */
+  /** Null if the client's `initialize` had no name. */
   client: string | null;
   /** Capabilities of the client that upstreams receive. */
   passed: Record<string, unknown>;
@@ -45,7 +44,7 @@ export interface ClientSession {
   expiresAt: number;
 }
 
-/** Mints and reads session ids. */
+/** Issues and reads session ids. */
 @Injectable()
 export class SessionIds {
   private readonly secrets: Buffer[];
@@ -83,7 +82,8 @@ export class SessionIds {
   }
 
   /**
-   * Session of an id; null when the id is not ours, has expired, was changed, or belongs to another caller or target.
+   * Session of an id; null when the id is not Slipway's, has expired, was changed, or belongs to another caller or
+   * target.
    */
   open(id: string, caller: string): ClientSession | null {
     const name = `${id} ${caller}`;

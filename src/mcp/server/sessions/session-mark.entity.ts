@@ -9,7 +9,7 @@ export class SessionMark {
   @PrimaryColumn('text')
   session: string;
 
-  /** Of whom the session is: the id of a key, or of what an OAuth token is given for. */
+  /** Principal of the session: the id of a key, or of an OAuth token's client authorization. */
   @Column('text', { default: '' })
   principal: string;
 

@@ -21,10 +21,11 @@ export class SessionMarksRepository {
     return this.sessionMarkRepository.existsBy({ session });
   }
 
-  /** Marks a session. Of more than {@link MARKS_EACH_MAX} of a principal the oldest go. */
+  /** Marks a session, and deletes the oldest marks above {@link MARKS_EACH_MAX} per principal. */
   async add(session: string, principal: string, expiresAt: number): Promise<void> {
     await this.sessionMarkRepository.upsert({ session, principal, expiresAt: new Date(expiresAt) }, ['session']);
-    // After the insertion, so that insertions at the same moment count each other. Skipped: what another one deletes.
+    // After the insertion, so that concurrent insertions count each other. Rows that another transaction deletes are
+    // skipped.
     await this.sessionMarkRepository.query(
       `DELETE FROM session_marks WHERE session IN (
          SELECT session FROM session_marks WHERE session = ANY (ARRAY(

@@ -10,26 +10,29 @@ const AGAIN_MS_MAX = 60_000;
 
 /**
  * GET stream of a legacy session: sends list changes, updates of the resources that the client subscribed to, log
- * messages and custom notifications of an upstream session of its own. Stays open while the upstream sends no notifications.
+ * messages and custom notifications of its own upstream session. Stays open while the upstream sends no notifications.
  */
 export class SessionStream implements SessionListener {
   private listening: Listening | null = null;
   private again: NodeJS.Timeout | undefined;
   private waitMs = AGAIN_MS;
   private isOver = false;
-  /** True once the upstream's stream has ended: changes meanwhile, such as those of a connection by its owner, are unknown. */
+  /**
+   * True once the upstream's stream has closed: changes after that, such as those of a connection by its owner, are
+   * unknown.
+   */
   private isInterrupted = false;
-  /** Incremented with each change of the filter; an older listener accepted late is closed. */
+  /** Incremented with each change of the filter; a late listener of an earlier filter is closed. */
   private turn = 0;
 
   /**
-   * @param open returns the upstream channel, called for each attempt to listen; the stream ends when it rejects
+   * @param open returns the upstream channel, called for each attempt to listen; the stream closes when it rejects
    *
    * @param uris returns the subscribed resources, called on each change
    *
    * @param era returns the era in which to listen to an upstream of both, called on each change
    *
-   * @param profile returns the profile of a client whose calls run in an upstream session of its own, called on each change
+   * @param profile returns the profile of a client whose calls run in its own upstream session, called on each change
    */
   constructor(
     private readonly open: () => Promise<Channel>,

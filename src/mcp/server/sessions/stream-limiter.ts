@@ -9,7 +9,7 @@ const STREAMS_MAX = 10_000;
 /** Maximum lifetime of a stream: its client opens another one and authenticates again. */
 const STREAM_MS_MAX = 60 * 60_000;
 
-/** Long-lived streams: counted, limited in time, and ended with their key and the process. */
+/** Long-lived streams: counted, limited in time, and closed with their key and the process. */
 @Injectable()
 export class StreamLimiter {
   private readonly open = new Set<() => void>();
@@ -18,7 +18,6 @@ export class StreamLimiter {
 
   constructor(private readonly revocationRegistry: RevocationRegistry) {}
 
-  /** Number of open streams. */
   get size(): number {
     return this.open.size;
   }
@@ -29,7 +28,7 @@ export class StreamLimiter {
    * @param msLeft maximum lifetime, at most an hour
    *
    * @param end closes the stream
-   * @returns function to call when the stream has ended; null when a limit is reached
+   * @returns function to call when the stream has closed; null when a limit is reached
    */
   openStream(
     { account, principal }: { account: string; principal: string },
@@ -49,12 +48,12 @@ export class StreamLimiter {
     };
   }
 
-  /** Calls `end` when the key of a call ends. @returns function to call when the call has ended */
+  /** Calls `end` when the key of a call is revoked or expires. @returns function to call when the call has finished */
   endWithKey(principal: string, end: () => void): () => void {
     return this.revocationRegistry.add(principal, end);
   }
 
-  /** Ends all streams and refuses new ones. */
+  /** Closes all streams and rejects new ones. */
   close(): void {
     this.isClosed = true;
     for (const end of [...this.open]) end();

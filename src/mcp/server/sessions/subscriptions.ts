@@ -12,16 +12,15 @@ import { changesOf, listFilter, RESOURCE_UPDATED } from '../../protocol/list-pag
 import { withSubscription, subscriptionMeta } from '../bridge/hop.js';
 import { isFull } from './live-sessions.js';
 
-/** Timeout of listening to an upstream. */
 export const LISTEN_TIMEOUT_MS = 30_000;
 
-/** Initial delay before listening to an upstream again after its stream ended. */
+/** Initial delay before listening to an upstream again after its stream closed. */
 export const AGAIN_MS = 1_000;
 
 /**
- * Serves one subscription until its client disconnects or it is ended: sends the acknowledgement with the honoured
- * filter, then the upstream's notifications, each with the subscription's id. When the owner of the connection changes it,
- * the subscription continues at the new channel, and its lists count as changed.
+ * Serves one subscription until its client disconnects or it is closed: sends the acknowledgement with the honoured
+ * filter, then the upstream's notifications, each with the subscription's id. When the owner of the connection changes
+ * it, the subscription continues at the new channel, and its lists count as changed.
  */
 class Subscription {
   private listening: Listening | null = null;
@@ -33,7 +32,7 @@ class Subscription {
 
   constructor(private readonly incoming: McpRequest) {}
 
-  /** Resolves when the subscription has ended. @throws UpstreamFailure when listening to the upstream fails */
+  /** Resolves when the subscription has closed. @throws UpstreamFailure when listening to the upstream fails */
   async run(filter: ListenFilter, profile?: CallerProfile): Promise<void> {
     const { channel, id, request, sink } = this.incoming;
     const over = new Promise<void>((resolve) => (this.finish = resolve));
@@ -47,7 +46,7 @@ class Subscription {
           this.earlyChars += text.length;
           if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
         },
-        // The client may subscribe again after the upstream's stream has ended.
+        // The client can subscribe again after the upstream's stream has closed.
         onEnd: (reason: Error | null) => {
           if (this.isOver) return;
           if (reason === null) return void resume();
@@ -89,7 +88,7 @@ class Subscription {
     }
   }
 
-  /** Ends the subscription with a result, as the revision requires. */
+  /** Closes the subscription with a result, as the revision requires. */
   close(): void {
     if (this.isOver) return;
     const { id, sink } = this.incoming;
@@ -112,7 +111,7 @@ export class Subscriptions {
   constructor(private readonly streamLimiter: StreamLimiter) {}
 
   /**
-   * Serves one subscription until it ends.
+   * Serves one subscription until it closes.
    *
    * @param profile of the client's calls; updates of resources are subscribed to in their session
    *

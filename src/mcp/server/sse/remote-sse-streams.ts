@@ -9,19 +9,19 @@ export interface SseStreamHead {
   name: string;
 }
 
-/** One message of the response: the process has taken the message, then at most one failure of its call. */
+/** One message of the response: the process has accepted the message, then at most one failure of its call. */
 export type SseStreamMessage = { type: 'taken' } | { type: 'failed'; error: SerializedError };
 
 /** Path of the internal route. */
 export const SSE_STREAMS_PATH = '/internal/sse-streams';
 
-/** Time in which the other process takes a message. */
+/** Timeout until the other process accepts a message. */
 const TAKEN_MS = 10_000;
 
 /**
- * Passes a message of an HTTP+SSE client to the process that holds its stream. Resolves when it was answered there.
+ * Passes a message of an HTTP+SSE client to the process that holds its stream. Resolves when it was handled there.
  *
- * @param onTaken called when the other process has taken the message
+ * @param onTaken called when the other process has accepted the message
  * @throws McpSessionNotFoundError when that process, or the stream, no longer exists
  */
 export async function postToRemoteStream(

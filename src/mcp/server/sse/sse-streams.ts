@@ -18,7 +18,7 @@ const STREAM_PARAM = 'slipwayStream';
 
 /** Functions of the MCP server that a client of HTTP+SSE uses. */
 export interface SseServer {
-  /** Answers a message through the sink. */
+  /** Handles a message and responds through the sink. */
   serve(
     text: string,
     session: ClientSession | null,
@@ -28,9 +28,9 @@ export interface SseServer {
   ): Promise<void>;
   /** Reads a session id that the MCP server has just issued. */
   sessionOf(id: string): ClientSession | null;
-  /** Begins the notifications of a session. @returns function that ends them */
+  /** Starts the notifications of a session. @returns function that stops them */
   listen(session: ClientSession, sink: McpResponseSink): (() => void) | null;
-  /** Ends the session of a client that has left. */
+  /** Closes the session of a disconnected client. */
   leave(session: ClientSession): void;
 }
 
@@ -48,7 +48,7 @@ class SseClient {
     private readonly server: SseServer,
   ) {}
 
-  /** Serves one posted message; a target that no longer exists closes the stream. Never rejects. */
+  /** Serves one posted message; if the target no longer exists, closes the stream. Never rejects. */
   async serveMessage(text: string, observer?: CallObserver): Promise<void> {
     const cancellation = new Cancellation();
     this.running.add(cancellation);
@@ -64,7 +64,7 @@ class SseClient {
             close: () => this.stream.close(),
           });
         }
-        // A cancelled request is not answered.
+        // A cancelled request gets no response.
         if (answer !== null && !cancellation.isCancelled) this.stream.event(answer);
       },
       event: (message) => this.stream.event(message),
@@ -79,7 +79,7 @@ class SseClient {
     }
   }
 
-  /** Cancels what runs for the client, whose stream has ended. */
+  /** Cancels what runs for the client, whose stream has closed. */
   cancelCalls(): void {
     for (const cancellation of [...this.running]) cancellation.cancel();
     this.stop?.();
@@ -144,7 +144,7 @@ export class SseStreams {
    * Serves a message of a client whose stream this process holds.
    *
    * @param onTaken called before the message is served
-   * @throws McpSessionNotFoundError when the stream has ended
+   * @throws McpSessionNotFoundError when the stream has closed
    */
   async serveMessage(name: string, text: string, onTaken: () => void, observer?: CallObserver): Promise<void> {
     const client = this.clients.get(name);

@@ -5,7 +5,6 @@ import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 @Index('mcp_tasks_owner', ['owner', 'createdAt'])
 @Index('mcp_tasks_expiry', ['expiresAt'])
 export class McpTask {
-  /** The id that the client has. */
   @PrimaryColumn('text')
   task: string;
 

@@ -7,7 +7,7 @@ import { deletionTime } from '../../../platform/database/deletion-time.js';
 /** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
 
-/** Maximum of tasks that an owner has listed; a further one replaces the oldest. */
+/** Maximum of listed tasks per owner; a further one replaces the oldest. */
 const LISTED_MAX = 50;
 
 /** Ids of the tasks that clients started, until the tasks expire. */

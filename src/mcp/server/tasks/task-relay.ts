@@ -2,13 +2,13 @@
  * Tasks of 2025-11-25 between a legacy client and a legacy server: `tasks/get`, `tasks/result`, `tasks/list`,
  * `tasks/cancel`.
  *
- * A task belongs to the account and the endpoint by which it was started. The id that the client gets is sealed for
- * both and holds the upstream's id and session, so any process can ask about it. `tasks/list` reads the newest ids of
- * the account from the table `mcp_tasks` and asks the upstream for each, 8 at a time, because a shared upstream session
- * would list the tasks of everybody. A task without `ttl` is listed for a day, others for at most 7.
+ * A task belongs to the account and the endpoint by which it was started. The client's id is sealed for both and
+ * contains the upstream's id and session, so any process can use it. `tasks/list` reads the newest ids of the account
+ * from the table `mcp_tasks` and fetches each from the upstream, 8 at a time, because a shared upstream session would
+ * list everybody's tasks. A task without `ttl` is listed for a day, others for at most 7.
  *
- * An id of somebody else, or one that was changed, is -32602 "Task not found". Tasks that the upstream does not know
- * any more are left out of the list.
+ * For the id of another account, or a changed one, the error is -32602 "Task not found". Tasks that the upstream no
+ * longer knows are left out of the list.
  */
 import { Injectable } from '@nestjs/common';
 import { Tuning } from '../../../config/tuning.js';
@@ -27,7 +27,6 @@ import type { McpRequest } from '../mcp-request.js';
 import { UpstreamCalls, type UpstreamRequestOptions } from '../upstream-calls.js';
 import { McpTasksRepository } from './mcp-task.repository.js';
 
-/** Timeout of the request for one task of a list. */
 const GET_TIMEOUT_MS = 10_000;
 
 /** Time for which a task without a ttl is listed, and the maximum for others. */
@@ -37,7 +36,6 @@ const LISTED_MS_MAX = 7 * LISTED_MS;
 /** `_meta` name of the task to which a message belongs. */
 const RELATED = 'io.modelcontextprotocol/related-task';
 
-/** Relays tasks with sealed ids. */
 @Injectable()
 export class TaskRelay {
   constructor(
@@ -53,7 +51,7 @@ export class TaskRelay {
     return identity.era === 'legacy' && offersTasks(identity);
   }
 
-  /** The reply to a tool call that started a task, with the id for the client. */
+  /** The reply to a tool call that started a task, with the client's id of the task. */
   async registerTask(incoming: McpRequest, reply: McpReply): Promise<string> {
     const result = resultOf(reply);
     const task = isObject(result) ? result.task : undefined;
@@ -68,9 +66,9 @@ export class TaskRelay {
   }
 
   /**
-   * Answers `tasks/get`, `tasks/result` and `tasks/cancel`.
+   * Handles `tasks/get`, `tasks/result` and `tasks/cancel`.
    *
-   * @param responder answers requests of the upstream; null for a client that answers none
+   * @param responder handles requests of the upstream; null for a client that handles none
    * @throws UpstreamFailure
    */
   async serve(
@@ -94,7 +92,7 @@ export class TaskRelay {
       session: task.session,
       era: 'legacy',
       accepts: (name) => name !== 'notifications/tasks/status',
-      // The result comes when the task has ended, which may be silent for longer than a call.
+      // The result comes when the task has finished, which can be silent for longer than a call.
       ...(isResult && { timeoutMs: CALL_MS_MAX }),
       ...(isResult && responder),
       ...(isResult &&
@@ -109,7 +107,9 @@ export class TaskRelay {
     );
   }
 
-  /** Answers `tasks/list` with the newest tasks of the caller that the upstream still has. @throws UpstreamFailure */
+  /**
+   * Replies to `tasks/list` with the newest tasks of the caller that the upstream still has. @throws UpstreamFailure
+   */
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
@@ -126,7 +126,7 @@ export class TaskRelay {
     sink.reply(200, resultText(id, `{"tasks":[${listed.filter((text) => text !== undefined).join(',')}]}`));
   }
 
-  /** The upstream's id of a task, and the session in which it was started; empty where sessions have no names. */
+  /** The upstream's id of a task, and the session in which it was started; empty if sessions have no names. */
   private opened(id: string, owner: string): { taskId: string; session: string } | null {
     try {
       const [taskId, session] = JSON.parse(this.vault.open(id, owner)) as [string, string];
@@ -146,7 +146,6 @@ export function wantsTask({ method, params }: McpRequest): boolean {
   return method === 'tools/call' && isObject(params) && params.task !== undefined;
 }
 
-/** The same call without `params.task`. */
 export function withoutTask(incoming: McpRequest): McpRequest {
   const { task: _task, ...params } = incoming.params as Record<string, unknown>;
   const paramsText = withoutMembers(incoming.paramsText ?? '{}', (name) => name === 'task');
@@ -166,7 +165,6 @@ function withId(object: string, taskId: string): string {
   return object.startsWith('{') ? withMember(object, 'taskId', JSON.stringify(taskId)) : object;
 }
 
-/** An object with this task id in the `_meta` that relates it to its task, if it has one. */
 function withRelated(object: string, taskId: string): string {
   const meta = object.startsWith('{') ? memberText(object, '_meta') : undefined;
   const related = meta?.startsWith('{') ? memberText(meta, RELATED) : undefined;
