@@ -5,11 +5,11 @@ import { repeat } from './schedule/repeat.js';
 
 const INTERVAL_MS = 10_000;
 
-/** Shares of an interval in which the event loop works. A collection of 100 ms is 0.01. */
+/** Share of an interval in which the event loop works. A collection of 100 ms is 0.01. */
 const BUSY = 0.2;
 const IDLE = 0.05;
 
-/** Collections after work. The second one returns the young generation, which V8 shrinks where little was allocated. */
+/** Collections after work. The second one frees the young generation, which V8 shrinks when little was allocated. */
 const COLLECTIONS = 2;
 
 /**

@@ -5,11 +5,11 @@ import type { Tuning } from '../config/tuning.js';
 const BESIDE_CLIENTS = 1_024;
 
 /**
- * Compares the connections that a process accepts with the files that the system lets it open. Beyond that number
+ * Compares the connections that a process accepts with the files that the system lets it open. Above that number
  * connections are closed without a response.
  *
  * @param limits text of `/proc/self/limits`
- * @returns a message with the next step; null when there are enough, or where the system does not say
+ * @returns a message with the next step; null when there are enough, or the system does not report them
  */
 export function openFilesFault({ httpConnectionsMax }: Tuning, limits?: string): string | null {
   let text = limits ?? '';

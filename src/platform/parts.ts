@@ -1,9 +1,9 @@
 /**
- * Parts that a module needs and higher modules have. The module that needs one declares its token, an abstract class or a
- * symbol for each kind. The module that has it provides the token: `{ provide: GrantSource, useExisting:
+ * Parts that a module needs and higher modules provide. The module that needs one declares its token, an abstract class
+ * or a symbol for each kind. The module that has it provides the token: `{ provide: GrantSource, useExisting:
  * GrantCache }`. The one that needs it reads it in `onModuleInit`, from all modules, since both may inject each other.
  *
- * Fails: the start, naming the token, where no module of the process provides it.
+ * The start fails, naming the token, if no module of the process provides it.
  */
 import type { Abstract } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** One stored file, named by what it holds. */
+/** One stored file, named by its content. */
 export interface Blob {
   /** SHA-256 of the content, 64 hex digits. */
   hash: string;
@@ -8,8 +8,8 @@ export interface Blob {
 }
 
 /**
- * Files by content hash: bundles, modules, source maps. Rows refer to them; what no row refers to is swept. Storing the
- * same content twice keeps one copy. Another place for files is another implementation of this.
+ * Files by content hash: bundles, modules, source maps. Rows refer to them; files without a row are swept. Storing the
+ * same content twice keeps one copy. Another kind of storage is another implementation of this class.
  */
 export abstract class BlobStore {
   /**
@@ -20,7 +20,6 @@ export abstract class BlobStore {
   abstract put(content: Readable, bytesMax: number): Promise<Blob>;
   /** @returns null when there is none */
   abstract open(hash: string): Promise<Readable | null>;
-  /** True if the blob exists. */
   abstract has(hash: string): Promise<boolean>;
   /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
@@ -28,7 +27,7 @@ export abstract class BlobStore {
   abstract list(before: Date): AsyncIterable<string>;
   /** Removes the files of uploads that a crash cut off before a time. */
   abstract removeUnfinished(before: Date): Promise<void>;
-  /** Missing ones are fine. */
+  /** Missing blobs are ignored. */
   abstract delete(hash: string): Promise<void>;
 }
 

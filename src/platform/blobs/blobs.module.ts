@@ -15,12 +15,12 @@ import { S3BlobStore } from './s3-blob-store.js';
 })
 export class BlobsModule {}
 
-/** Where the settings keep files. */
+/** Returns the store that the settings name. */
 export function blobStore(env: Env): BlobStore {
   const { blobUrl, dataDir, egressProxy } = env;
   if (blobUrl) {
     const { endpoint } = blobUrl;
-    // Endpoints of AWS inside a private network have names of AWS.
+    // AWS endpoints inside a private network have AWS names.
     const host = endpoint === null ? '*.amazonaws.com' : new URL(endpoint).hostname;
     const egress = egressProxy === null ? null : egressTo(host, env);
     return new S3BlobStore(blobUrl, path.join(dataDir, 'cache', 'blobs'), egress);

@@ -5,7 +5,7 @@ import { namesIn, streamIfThere, syncFile, syncFolder } from '../files/files.js'
 import { BlobStore, type Blob, isBlobHash } from './blob-store.js';
 import { UploadFolder } from './upload-folder.js';
 
-/** Blobs as files of a folder, 256 folders wide. Unfinished ones are in `incoming`. */
+/** Blobs as files in 256 folders. Unfinished ones are in `incoming`. */
 export class DiskBlobStore extends BlobStore {
   private readonly uploads: UploadFolder;
 
@@ -16,17 +16,18 @@ export class DiskBlobStore extends BlobStore {
 
   put(content: Readable, bytesMax: number): Promise<Blob> {
     return this.uploads.receive(content, bytesMax, async (file, { hash }) => {
-      // On the disk, content and name, before `put` tells of it: a row that names it must find it, also after a power cut.
+      // Content and name are on the disk before `put` returns: a row that names the file must find it, even after a
+      // power cut.
       await syncFile(file);
       const target = this.fileOf(hash);
       const shelf = path.dirname(target);
       await mkdir(shelf, { recursive: true, mode: 0o700 });
       await rename(file, target);
-      // The folder of the shelves too: the shelf may be new.
+      // The parent folder too: the subfolder can be new.
       await syncFolder(shelf);
       await syncFolder(this.folder);
-      // Its age counts from this upload, even when the same content was there before: a rename preserves the time of the new
-      // file. A sweep may have removed it already; code that refers to it in a row checks that it exists.
+      // Its age starts with this upload, even when the content was already stored: a rename preserves the time of the
+      // new file. A sweep might have removed it already; code that refers to it in a row checks that it exists.
     });
   }
 

@@ -3,10 +3,10 @@
  * environment, as AWS's own tools read them; other servers than AWS's are addressed by path.
  *
  * An upload passes a local folder, since the hash that names an object is known only at the end of its content, and
- * counts when the stored size is the one that was sent. `withFile` copies the object to a local file and removes it
+ * succeeds when the stored size is the one sent. `withFile` copies the object to a local file and removes it
  * afterwards. Requests have 60 s, connections 5 s.
  *
- * A missing object is null. Everything else is an UnavailableError (503, try again), also a missing bucket where the
+ * A missing object is null. Everything else is an UnavailableError (503, try again), including a missing bucket if the
  * server names it.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
@@ -26,7 +26,7 @@ import { UploadFolder } from './upload-folder.js';
 
 const sdk = lazyRequire<typeof Sdk>('@aws-sdk/client-s3');
 
-/** Bounds of one request without a response, and of the wait for a connection. */
+/** Time limits of one request without a response, and of waiting for a connection. */
 const REQUEST_MS = 60_000;
 const CONNECT_MS = 5_000;
 
@@ -34,7 +34,6 @@ const RETRY_AFTER_SECONDS = 5;
 
 const ignore = () => undefined;
 
-/** Blobs as objects of an S3 bucket. */
 export class S3BlobStore extends BlobStore {
   private readonly client: Sdk.S3Client;
   private readonly uploads: UploadFolder;
@@ -53,12 +52,12 @@ export class S3BlobStore extends BlobStore {
     this.uploads = new UploadFolder(folder);
     this.client = new (sdk().S3Client)({
       ...(region && { region }),
-      // Other servers than AWS's have one address for all buckets, and their regions have no meaning.
+      // Servers other than AWS's have one address for all buckets, and their regions have no meaning.
       ...(endpoint && { endpoint, forcePathStyle: true, region: region ?? 'us-east-1' }),
       // Not all of them know the newer checksums.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      // Else warnings go to the console; the error that follows says more.
+      // Otherwise warnings go to the console; the error that follows is more specific.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
       requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, ...(egress && agentsOf(egress)) },
     });
@@ -155,7 +154,7 @@ function unusable(error: unknown): never {
   );
 }
 
-/** @throws UnavailableError for other errors, also for a missing bucket where the response names it */
+/** @throws UnavailableError for other errors, including a missing bucket if the response names it */
 function nullIfMissing(error: unknown): null {
   const { name, $metadata } = error as Sdk.S3ServiceException;
   if ($metadata?.httpStatusCode === 404 && name !== 'NoSuchBucket') return null;

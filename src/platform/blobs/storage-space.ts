@@ -10,8 +10,8 @@ import { Metrics, type Sample } from '../telemetry/metrics.js';
 const NEEDED_BYTES = 40 * 1024 * 1024;
 
 /**
- * True when a disk has room for records of the log beside what Postgres needs to go on: 200 MB, or 3 % of it up to 2 GB. It
- * ends when it cannot write its own log.
+ * True when a disk has room for log records in addition to what Postgres needs: 200 MB, or 3 % of the disk up to 2 GB.
+ * Postgres exits when it cannot write its own log.
  */
 export function hasLogRoom({ bavail, blocks, bsize }: Pick<StatsFs, 'bavail' | 'blocks' | 'bsize'>): boolean {
   return bavail * bsize >= Math.max(200e6, Math.min(blocks * bsize * 0.03, 2e9));
@@ -24,13 +24,12 @@ export class StorageFullError extends errorOf('storage_full') {
   }
 }
 
-/** True when the file system refused a write for lack of space, or of quota. */
+/** True when the file system rejected a write for lack of space, or of quota. */
 export function isStorageFull(error: unknown): boolean {
   const { code = '' } = (error ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOSPC' || code === 'EDQUOT';
 }
 
-/** Free space of the data folder. */
 @Injectable()
 export class StorageSpace {
   constructor(
@@ -57,7 +56,9 @@ export class StorageSpace {
     if (embeddedFolder !== null && !hasLogRoom(await statfs(embeddedFolder))) throw new StorageFullError();
   }
 
-  /** Time of the last backup of the embedded database, 0 without one; nothing where another database has its own backups. */
+  /**
+   * Time of the last backup of the embedded database, 0 without one; nothing if another database has its own backups.
+   */
   private async backups(): Promise<Sample[]> {
     const { embeddedFolder, dataDir } = this.env;
     if (embeddedFolder === null) return [];

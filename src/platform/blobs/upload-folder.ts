@@ -62,7 +62,7 @@ export class UploadFolder {
   }
 }
 
-/** Always throws: StorageFullError where the disk is full, otherwise the given error. */
+/** Always throws: StorageFullError if the disk is full, otherwise the given error. */
 function storageError(error: unknown): never {
   throw isStorageFull(error) ? new StorageFullError(error) : error;
 }

@@ -1,33 +1,31 @@
 /**
  * Checks of the surroundings of the service, as rows. The start and `slipway doctor` run the same rows, and
- * docs/reference/troubleshoot.md is made of them. A new check is a new row.
+ * docs/reference/troubleshoot.md is generated from them. A new check is a new row.
  */
 
-/** Values for the texts of a check, by name. */
+/** Values for the messages of a check, by name. */
 export type Found = Record<string, string | number>;
 
-/** One row. `Facts` are those of one part: Postgres, Redis, folders, or an error of one. */
+/** One row. `Facts` describe one part: Postgres, Redis, folders, or an error of one. */
 export interface Check<Facts> {
   /** Subject of the check, for the documentation. */
   asks: string;
   /** False: a warning; default true. */
   isFatal?: boolean;
-  /** Values for the texts where something is wrong; null where nothing is. */
+  /** Values for the messages if there is a problem; null if there is none. */
   find: (facts: Facts) => Found | null;
-  /** Sentence about the fault, without its full stop; `{name}` is a value that `find` returned. */
+  /** Message about the problem, without its full stop; `{name}` is a value that `find` returned. */
   fault: string;
   /** Advice with the SQL or the command that helps, without its full stop. */
   remedy: string;
 }
 
-/** A check that found something. */
 export interface Fault {
-  /** Fault and advice: a line without secrets. */
+  /** Problem and advice: a line without secrets. */
   text: string;
   isFatal: boolean;
 }
 
-/** Faults that the rows find in these facts. */
 export function faultsOf<Facts>(checks: Check<Facts>[], facts: Facts): Fault[] {
   return checks.flatMap(({ find, fault, remedy, isFatal = true }) => {
     const details = find(facts);

@@ -1,7 +1,10 @@
-/** Why a connection to Postgres is not made, by its error: SQLSTATE, code of the operating system or of TLS, or message. */
+/**
+ * Explains why a connection to Postgres failed, by its error: SQLSTATE, code of the operating system or of TLS, or
+ * message.
+ */
 import { faultsOf, type Check } from './check.js';
 
-/** A row for errors whose code, or message where there is none, matches. */
+/** A row for errors whose code, or message if it has no code, matches. */
 function row(asks: string, cause: RegExp, fault: string, remedy: string): Check<Error> {
   const find = (error: Error) => {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -12,7 +15,7 @@ function row(asks: string, cause: RegExp, fault: string, remedy: string): Check<
   return { asks, find, fault, remedy };
 }
 
-/** Errors of the server and of the way to it. */
+/** Errors of the server and of the network. */
 const serverChecks = [
   row(
     'a free connection',
@@ -68,7 +71,7 @@ export const connectChecks = [
   ),
 ];
 
-/** The sentence for an operator whose DATABASE_URL cannot be used; null for another error. */
+/** The message for an operator whose DATABASE_URL cannot be used; null for another error. */
 export function databaseFault(error: unknown): string | null {
   return faultsOf(serverChecks, error as Error)[0]?.text ?? null;
 }

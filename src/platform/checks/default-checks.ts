@@ -1,4 +1,4 @@
-/** Settings that are safe on the machine of a developer and not where others reach the service. All are warnings. */
+/** Settings that are safe on a developer's machine but not if others can reach the service. All are warnings. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { LAST_BACKUP, LOOPBACK_HOST, type Env } from '../../config/env.js';
@@ -6,10 +6,9 @@ import { holdsDatabase } from '../embedded/server-account.js';
 import { faultsOf, type Check } from './check.js';
 import type { examineFolders } from './folder-checks.js';
 
-/** Settings, and what the folder of the data shows. */
 interface DefaultFacts {
   env: Env;
-  /** Others reach the service: by a `PUBLIC_URL` elsewhere, or on all addresses with a database of its own. */
+  /** Others can reach the service: by a `PUBLIC_URL` elsewhere, or on all addresses with an external database. */
   isProduction: boolean;
   /** `DATA_DIR` has the embedded database. */
   isEmbedded: boolean;
@@ -67,7 +66,6 @@ export const defaultChecks: Check<DefaultFacts>[] = [
   ),
 ];
 
-/** Reads the settings and the folder of the data. */
 export function examineDefaults(env: Env): ReturnType<typeof examineFolders> {
   const isLocalUrl = LOOPBACK_HOST.test(new URL(env.baseUrl).hostname);
   const isProduction = !isLocalUrl || (env.listensEverywhere && env.databaseUrl !== null);

@@ -1,16 +1,18 @@
-/** Folders that the service writes to. What tries it is removed immediately. Of a folder that is missing, the one above it is tried. */
+/**
+ * Folders that the service writes to. Test files are removed immediately. For a missing folder, its parent is tested.
+ */
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Env } from '../../config/env.js';
 import { faultsOf, type Check, type Fault } from './check.js';
 
-/** Codes of the operating system; null: the folder can be written. */
+/** Codes of the operating system; null: the folder is writable. */
 interface FolderFacts {
   dataDir: string;
   dataCode: string | null;
   tmp: string;
-  /** Null without the role `host`, too. */
+  /** Null also without the role `host`. */
   tmpCode: string | null;
 }
 
@@ -29,7 +31,7 @@ export const folderChecks: Check<FolderFacts>[] = [
   },
 ];
 
-/** Tries the folders. @returns DATA_DIR, and what is wrong */
+/** Tests the folders. @returns DATA_DIR, and the problems */
 export async function examineFolders({ dataDir, roles }: Env): Promise<{ found: string; faults: Fault[] }> {
   const tmp = tmpdir();
   const [dataCode, tmpCode] = await Promise.all([codeOfData(dataDir), roles.includes('host') ? codeOf(tmp) : null]);
@@ -42,7 +44,7 @@ async function codeOfData(folder: string): Promise<string | null> {
   return code === 'ENOENT' && above !== folder ? codeOfData(above) : code;
 }
 
-/** The code of the error with which the folder takes no file; null when it takes one. */
+/** The error code of writing to a folder; null when it is writable. */
 async function codeOf(folder: string): Promise<string | null> {
   return mkdtemp(path.join(folder, '.slipway-check-'))
     .then(rmdir)

@@ -1,9 +1,9 @@
 /**
- * What a Postgres must be and allow. Everything is read with two sessions, and nothing is written: a refused start leaves no
+ * Requirements for Postgres. Everything is read with two sessions, and nothing is written: a refused start leaves no
  * table behind.
  *
- * A pooler shows by a setting of ours that two sessions share or lose: the first session sets it, the second one holds a
- * transaction, then both ask for it. Poolers keep `application_name`, so that would show nothing.
+ * A pooler is recognized because two sessions share or lose a setting: the first session sets it, the second one holds
+ * a transaction, then both read it. `application_name` would not show this, since poolers preserve it.
  */
 import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
@@ -13,11 +13,11 @@ import { POSTGRES_CONNECTIONS_MAX } from '../queue/queue-backend.js';
 import { faultsOf, type Check, type Fault } from './check.js';
 import { connectChecks } from './connect-checks.js';
 
-/** What was asked of a Postgres. */
+/** The facts read from a Postgres. */
 export interface PostgresFacts {
   role: string;
   database: string;
-  /** Where tables are made; null: `search_path` names no schema that exists. */
+  /** Schema for new tables; null: `search_path` names no existing schema. */
   schema: string | null;
   version: string;
   encoding: string;
@@ -25,28 +25,24 @@ export interface PostgresFacts {
   isReadOnly: boolean;
   mayMakeSchemas: boolean;
   mayMakeTables: boolean;
-  /** The tables of this service are in the schema. */
   isOurs: boolean;
-  /** The schema of the queue exists. */
   hasQueue: boolean;
   mayUseQueue: boolean;
   /** Tables of the schema that belong neither to this service nor to an extension. */
   foreign: string[];
-  /** Tables of this service that the role may not read or write. */
+  /** Tables of this service that the role cannot read or write. */
   refused: string[];
   /** Tables of this service that belong to another role. */
   notOwned: string[];
-  /** Extensions that are not installed on the machine of Postgres. */
   missing: string[];
-  /** Extensions of the machine that the role may not add to the database. */
+  /** Extensions of the machine that the role cannot add to the database. */
   notAllowed: string[];
-  /** A session keeps its settings between transactions, and no other one sees them. */
+  /** A session keeps its settings between transactions, invisible to other sessions. */
   keepsSessions: boolean;
-  /** Processes of this service, the one that starts included. */
+  /** Processes of this service, including the one that starts. */
   processes: number;
-  /** Connections that all of them may open. */
   wanted: number;
-  /** Connections that Postgres, the database and the role give them. */
+  /** Connections available to them within the limits of Postgres, the database and the role. */
   usable: number;
   isWorker: boolean;
 }
@@ -55,7 +51,7 @@ const OLDEST_MAJOR = 14;
 
 const toNames = (names: string[]) => (names.length > 0 ? { names: names.slice(0, 5).join(', ') } : null);
 
-/** Without a version that is supported, nothing else is asked. */
+/** Without a supported version, nothing else is read. */
 const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
   asks: 'the version of Postgres',
   find: ({ version }) => (Number.parseInt(version) < OLDEST_MAJOR ? { version } : null),
@@ -63,7 +59,7 @@ const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
   remedy: `use ${OLDEST_MAJOR} or newer`,
 };
 
-/** Rows over what was asked. */
+/** Rows about these facts. */
 export const postgresFactChecks: Check<PostgresFacts>[] = [
   {
     asks: 'the encoding of the database',
@@ -167,7 +163,9 @@ function roleOf({ role, database }: Pick<PostgresFacts, 'role' | 'database'>) {
 /** All rows, for the documentation. */
 export const postgresChecks: Check<never>[] = [...connectChecks, versionCheck, ...postgresFactChecks];
 
-/** Tables of the current schema, but for those of extensions. A `migrations` is of TypeORM when it has its columns. */
+/**
+ * Tables of the current schema, except those of extensions. A table `migrations` is TypeORM's if it has its columns.
+ */
 const FACTS = `
   WITH tables AS (
     SELECT c.oid, c.relname AS name, c.relowner AS owner FROM pg_class c
@@ -205,7 +203,7 @@ const FACTS = `
            CASE WHEN NOT rolsuper AND rolconnlimit >= 0 THEN rolconnlimit END) AS usable
     FROM pg_database d, pg_roles r, ours WHERE datname = current_database() AND rolname = current_user`;
 
-/** Reads a Postgres. @returns its version, and what is wrong with it or with the way to it */
+/** Reads a Postgres. @returns its version, and the problems with it or with the connection */
 export async function examinePostgres(env: Env): Promise<{ found: string; faults: Fault[] }> {
   const clients: Client[] = [];
   const open = async () => {
@@ -264,7 +262,7 @@ async function probeSessions(first: Client, second: Client): Promise<boolean> {
     await second.query('COMMIT');
     return isKept && !isShared;
   } catch (error) {
-    // In statement mode the pooler refuses the transaction as a violation of the protocol.
+    // In statement mode the pooler rejects the transaction as a violation of the protocol.
     if (/^(08P01|25...)$/.test((error as NodeJS.ErrnoException).code ?? '')) return false;
     throw error;
   }

@@ -1,8 +1,8 @@
-/** What a Redis must be. Asked by `INFO`, since managed ones refuse `CONFIG`. */
+/** Requirements for Redis. Read by `INFO`, since managed ones reject `CONFIG`. */
 import { Redis } from 'ioredis';
 import { faultsOf, type Check, type Fault } from './check.js';
 
-/** What was asked of a Redis: fields of `INFO`, and the number of the database in REDIS_URL. */
+/** The facts read from a Redis: fields of `INFO`, and the number of the database in REDIS_URL. */
 export interface RedisFacts {
   info: Partial<Record<string, string>>;
   database: string;
@@ -18,7 +18,7 @@ const connectCheck: Check<{ reason: string }> = {
   remedy: 'check REDIS_URL',
 };
 
-/** Rows over what was asked. */
+/** Rows about these facts. */
 export const redisFactChecks: Check<RedisFacts>[] = [
   {
     asks: 'the version of Redis',
@@ -59,11 +59,11 @@ export const redisFactChecks: Check<RedisFacts>[] = [
 /** All rows, for the documentation. */
 export const redisChecks: Check<never>[] = [connectCheck, ...redisFactChecks];
 
-/** Reads a Redis. One that becomes unavailable later is reconnected. @returns its version, and what is wrong with it */
+/** Reads a Redis. Reconnects if it becomes unavailable later. @returns its version, and the problems with it */
 export async function examineRedis(redisUrl: string): Promise<{ found: string; faults: Fault[] }> {
   const url = new URL(redisUrl);
   const database = url.pathname.slice(1) || '0';
-  // ioredis goes on with database 0 where the number does not exist.
+  // ioredis uses database 0 if the number does not exist.
   url.pathname = '';
   const redis = new Redis(url.href, {
     lazyConnect: true,

@@ -1,4 +1,4 @@
-/** What surrounds the service, examined by its start and by `slipway doctor` in the same words. */
+/** The surroundings of the service, examined by its start and by `slipway doctor` with the same messages. */
 import { StartError, type Env } from '../../config/env.js';
 import type { Check, Fault } from './check.js';
 import { defaultChecks, examineDefaults } from './default-checks.js';
@@ -7,7 +7,7 @@ import { examinePostgres, postgresChecks } from './postgres-checks.js';
 import { examineRedis, redisChecks } from './redis-checks.js';
 import { examineSettingNames, settingNameChecks } from './setting-names.js';
 
-/** Parts that can be examined; a part that the settings do not name is left out. */
+/** Parts that can be examined; parts without a setting are left out. */
 const examiners = {
   names: (env: Env) => examineSettingNames(env),
   defaults: examineDefaults,
@@ -27,15 +27,15 @@ export const checksByPart: Record<string, Check<never>[]> = {
 
 export type Part = keyof typeof examiners;
 
-/** What was found of one part. */
+/** The result for one part. */
 interface Examined {
   part: Part;
-  /** Its version or its place. */
+  /** Its version or its location. */
   found: string;
   faults: Fault[];
 }
 
-/** Examines these parts at once. Changes nothing. */
+/** Examines these parts concurrently. Changes nothing. */
 export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
   const all = await Promise.all(parts.map(async (part) => ({ part, examined: await examiners[part](env) })));
   return all.flatMap(({ part, examined }) => (examined ? [{ part, ...examined }] : []));
@@ -45,7 +45,7 @@ export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
  * For a start or a command, before it changes anything.
  *
  * @returns warnings
- * @throws StartError with all that would stop the service
+ * @throws StartError with all problems that prevent the start
  */
 export async function requireSurroundings(
   env: Env,

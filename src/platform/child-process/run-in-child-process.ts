@@ -1,14 +1,13 @@
 import { fork, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** A child process was killed before it answered, because of its memory or its time. */
+/** A child process was killed before it responded, because of its memory or its time. */
 export class ChildProcessKilledError extends Error {
   constructor(readonly reason: 'memory' | 'time') {
     super(`A child process was killed before it answered: too much ${reason}`);
   }
 }
 
-/** Limits of a child process. */
 export interface ChildProcessLimits {
   memoryMbMax: number;
   timeoutMs: number;
@@ -16,7 +15,7 @@ export interface ChildProcessLimits {
   signal: AbortSignal;
 }
 
-/** The compiled sources. Tests run the sources, and Node starts compiled code only: there it is the last build. */
+/** The compiled sources. Node starts only compiled code, so for tests, which run the sources, it is the last build. */
 export const compiledRoot = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../../dist/src/' : '../../', import.meta.url),
 );
@@ -24,18 +23,18 @@ export const compiledRoot = fileURLToPath(
 /** Signals and exit codes of processes that ran out of memory: V8's and the system's. */
 const OUT_OF_MEMORY = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL', 134];
 
-/** Limit of the output of a process, which is in memory. */
+/** Limit of the output of a process, which is kept in memory. */
 const OUTPUT_CHARS_MAX = 16 * 1024 * 1024;
 
 /** Characters of the standard error that an error message repeats. */
 const WORDS_CHARS_MAX = 500;
 
 /**
- * Runs a file of this service in a child process without settings and secrets, for work whose CPU time and memory are
- * unbounded. Not in a thread: V8 may abort the whole process when the heap of a thread is full.
+ * Runs a file of this service in a child process without settings and secrets, for work with unbounded CPU time and
+ * memory. Not in a thread: V8 can abort the whole process when the heap of a thread is full.
  *
- * @param file below `src`, compiled; it answers with `process.send` once
- * @throws ChildProcessKilledError past the limits
+ * @param file under `src`, compiled; it responds with `process.send` once
+ * @throws ChildProcessKilledError above the limits
  */
 export async function runInChildProcess<T>(
   file: string,
@@ -60,9 +59,9 @@ export async function runInChildProcess<T>(
 }
 
 /**
- * Runs a command that reads its standard input and answers on its standard output.
+ * Runs a command that reads its standard input and responds on its standard output.
  *
- * @throws ChildProcessKilledError past the limits
+ * @throws ChildProcessKilledError above the limits
  */
 export function runProcess(
   { file, args, options }: { file: string; args: string[]; options: SpawnOptions },
@@ -70,7 +69,7 @@ export function runProcess(
   timeoutMs: number,
 ): Promise<string> {
   const child = spawn(file, args, { ...options, stdio: ['pipe', 'pipe', 'pipe'] });
-  // A process that ends early does not read its input.
+  // A process that exits early does not read its input.
   child.stdin?.on('error', () => undefined).end(input);
   let output = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
@@ -88,7 +87,10 @@ export function runProcess(
   });
 }
 
-/** The response of a process, which is killed afterwards. @param listen calls its argument with the response */
+/**
+ * Resolves with the response of a process, which is killed afterwards. @param listen calls its argument with the
+ * response
+ */
 async function answerOf<T>(
   child: ChildProcess,
   timeoutMs: number,

@@ -1,17 +1,17 @@
 import type { EntityManager } from 'typeorm';
 
-/** The account that makes a change, and its credential: an API key, an OAuth login or the session of a browser. */
+/** The account that makes a change, and its credential: an API key, a client authorization or a browser session. */
 export interface Actor {
   accountId: string;
-  /** Id of the key, login or session; absent for a person with a link. */
+  /** Id of the key, authorization or session; absent for a user with a link. */
   keyId?: string | null;
-  /** The key with which that login or session began. */
+  /** The key that began the authorization or session. */
   rootKeyId?: string;
 }
 
 /**
- * Runs `work` in a transaction whose changes are recorded as those of an actor; within another transaction, all of it is the
- * actor's from here on. Triggers write the record.
+ * Runs `work` in a transaction whose changes are recorded as those of an actor; within another transaction, they become
+ * the actor's from here on. Triggers write the record.
  */
 export function transactionOf<Result>(
   database: EntityManager | { manager: EntityManager },

@@ -6,17 +6,17 @@ import { CONNECT_MS_MAX, prepareSession, type SessionSettings } from './session.
 
 const here = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 
-/** Time limits of requests and jobs. */
 const LIMITS = {
   statement_timeout: 30_000,
-  // A process that freezes inside a transaction must not hold its locks forever. A token refresh waits for 10 s in one.
+  // A process that freezes inside a transaction must not hold its locks indefinitely. A token refresh waits for 10 s in
+  // one.
   idle_in_transaction_session_timeout: 30_000,
 };
 
 /**
- * How every part of the service reaches Postgres: the app, the migrations and TypeORM's command line.
+ * Options for every Postgres connection of the service: the app, the migrations and TypeORM's command line.
  *
- * @param settings those of migrations and commands, whose statements may take any time
+ * @param settings those of migrations and commands have no time limits
  */
 export function dataSourceOptions(
   databaseUrl: string,
@@ -26,18 +26,18 @@ export function dataSourceOptions(
   return {
     type: 'postgres',
     url: databaseUrl,
-    // Compiled like this file, or not, as in tests.
+    // Compiled or not, like this file: tests run the sources.
     migrations: [here(`../../../migrations/*${extname(import.meta.url)}`)],
     migrationsTransactionMode: 'each',
     uuidExtension: 'pgcrypto',
     installExtensions: false,
     poolSize: poolMax,
     applicationName: 'slipway',
-    // A connection attempt that hangs must not hang a request; a database that is up answers in milliseconds.
+    // A connection attempt that hangs must not hang a request; a healthy database responds in milliseconds.
     connectTimeoutMS: CONNECT_MS_MAX,
     extra: {
       idleTimeoutMillis: 30_000,
-      // A database behind a dead network cannot keep its own limit.
+      // Behind a dead network, the database cannot enforce its own limit.
       ...(settings === LIMITS && { query_timeout: 35_000 }),
       onConnect: (client: ClientBase) => prepareSession(client, settings),
     },

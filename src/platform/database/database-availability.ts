@@ -1,15 +1,18 @@
 /** Lifetime of rows in the caches of calls: the `ttlMs` of each `RowCache` on their path. */
 const CACHED_MS = 5_000;
 
-/** Age above which a cached row is not used when the database stops answering: the last call used it 5 s before or less. */
+/**
+ * Age above which a cached row is not used when the database stops responding: the last call used it at most 5 s
+ * before.
+ */
 const AGE_MS_MAX = CACHED_MS + 5_000;
 
 /**
- * Availability of the database, and the rule for rows that were read before it stopped answering. One for the process, like
- * its database.
+ * Availability of the database, and the rule for rows that were read before it stopped responding. One per process,
+ * like its database.
  */
 class DatabaseAvailability {
-  /** Lower bound of the moment at which the database stopped answering, by the monotonic clock. */
+  /** Earliest time at which the database stopped responding, by the monotonic clock. */
   private answeredAt = performance.now();
   private lastOutage = { lastedMs: 0, endedAt: -Infinity };
   private staleMs = 0;
@@ -31,12 +34,15 @@ class DatabaseAvailability {
     this.isAway = true;
   }
 
-  /** True while the database is unavailable and rows of caches stand in for it. */
+  /** True while the database is unavailable and cached rows replace it. */
   get isBridged(): boolean {
     return this.isAway && performance.now() < this.answeredAt + this.staleMs;
   }
 
-  /** True for `leaseMs` after an outage in which leases of this length may have ended: they are renewed in every third of it. */
+  /**
+   * True for `leaseMs` after an outage in which leases of this length might have expired: they are renewed every third
+   * of it.
+   */
   isRenewing(leaseMs: number): boolean {
     const { lastedMs, endedAt } = this.lastOutage;
     return lastedMs > leaseMs / 2 && performance.now() < endedAt + leaseMs;

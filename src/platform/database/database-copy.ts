@@ -6,16 +6,16 @@ import type { ExternalModule } from '../external-modules/load-external-modules.j
 import { appliedMigrations, migrate } from './migrations.js';
 import { COPY_NAME, openClient, UNLIMITED } from './session.js';
 
-/** A table or partition with rows of its own. */
+/** A table or partition with its own rows. */
 export interface TableOutline {
   name: string;
   columns: string[];
   rows: number;
-  /** Its parent and its bound, as SQL; null for a table that is not a partition. */
+  /** Its parent and its range, as SQL; null for a table that is not a partition. */
   partition: { of: string; bound: string } | null;
 }
 
-/** A database but for its rows. */
+/** A database without its rows. */
 export interface DatabaseOutline {
   /** Names of the applied migrations. */
   migrations: string[];
@@ -24,7 +24,7 @@ export interface DatabaseOutline {
   sequences: Record<string, string>;
 }
 
-/** The migrations record themselves; processes and their leases do not outlive the service. */
+/** Migrations record themselves; processes and their leases do not outlive the service. */
 const OWN_ROWS = ['migrations', 'module_migrations', 'processes'];
 
 /** Tables of the schema. Days of logs without a parent are about to be dropped. */
@@ -48,14 +48,14 @@ const FOREIGN_KEYS = `
     FROM pg_constraint
    WHERE contype = 'f' AND conparentid = 0 AND connamespace = current_schema()::regnamespace`;
 
-/** Bound of a day of logs, as `pg_get_expr` writes it. It becomes part of a statement, so nothing else is accepted. */
+/** Range of a day of logs, as `pg_get_expr` writes it. It becomes part of a statement, so nothing else is accepted. */
 const BOUND_OF_DAY = /^FOR VALUES FROM \('\d{4}-\d\d-\d\d'\) TO \('\d{4}-\d\d-\d\d'\)$/;
 
-/** A database of this service as it was at one moment. Tables cannot be altered or dropped until it is closed. */
+/** A database of this service at one moment. Tables cannot be altered or dropped until it is closed. */
 export class DatabaseSnapshot {
   private constructor(private readonly client: Client) {}
 
-  /** @throws what Postgres says */
+  /** @throws the error of Postgres */
   static async open(databaseUrl: string): Promise<DatabaseSnapshot> {
     const client = await connect(databaseUrl);
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
@@ -75,7 +75,7 @@ export class DatabaseSnapshot {
     };
   }
 
-  /** The rows of a table in Postgres' text format, to be read to the end before anything else is asked for. */
+  /** The rows of a table in Postgres' text format, which must be read to the end before the next query. */
   read({ name, columns }: TableOutline): Readable {
     return this.client.query(copyTo(`COPY ${escapeIdentifier(name)} (${listOf(columns)}) TO STDOUT`));
   }
@@ -84,7 +84,7 @@ export class DatabaseSnapshot {
     return (await this.client.query(sql, parameters)).rows as T;
   }
 
-  /** Those of these names that are namespaces, by name. */
+  /** Returns those names that are namespaces. */
   async namespacesAmong(names: string[]): Promise<string[]> {
     const rows = await this.query<{ name: string }[]>(
       'SELECT name FROM namespaces WHERE name = ANY ($1) ORDER BY name',
@@ -99,13 +99,13 @@ export class DatabaseSnapshot {
 }
 
 /**
- * Makes the tables of an outline in an empty database and fills them, in one transaction. Their version is that of the
- * outline; the next start migrates them.
+ * Creates the tables of an outline in an empty database and fills them, in one transaction. The version remains that of
+ * the outline; the next start migrates them.
  *
  * @param read rows of a table, as {@link DatabaseSnapshot.read} returns them
- * @param beforeCommit runs when all rows are there; nothing is stored when it fails
- * @throws Error when a table has rows already, or another number of them than the outline says, or a partition has a bound that
- *   is not that of a day; SchemaVersionError
+ * @param beforeCommit runs when all rows are loaded; nothing is stored if it fails
+ * @throws Error when a table already has rows, or not as many as in the outline, or the range of a partition is not a
+ * day; SchemaVersionError
  */
 export async function loadDatabase(
   databaseUrl: string,
@@ -129,7 +129,7 @@ export async function loadDatabase(
     await migrate(databaseUrl, undefined, modules, migrations);
     await client.query('BEGIN');
     const { rows: foreignKeys } = await client.query<{ table: string; name: string; definition: string }>(FOREIGN_KEYS);
-    // The order of the tables does not matter then, and each key is checked once for all rows.
+    // The order of the tables then does not matter, and each key is checked once for all rows.
     for (const { table, name } of foreignKeys) await client.query(`ALTER TABLE ${table} DROP CONSTRAINT ${name}`);
     for (const table of tables) {
       const name = escapeIdentifier(table.name);
@@ -138,7 +138,7 @@ export async function loadDatabase(
         await client.query(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`);
         await client.query(`ALTER TABLE ${parent} ATTACH PARTITION ${name} ${table.partition.bound}`);
       }
-      // Triggers fill columns, which the rows bring along.
+      // Triggers fill columns that the rows already contain.
       await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
       await pipeline(read(table), client.query(copyFrom(`COPY ${name} (${listOf(table.columns)}) FROM STDIN`)));
       await client.query(`ALTER TABLE ${name} ENABLE TRIGGER USER`);
@@ -158,7 +158,7 @@ export async function loadDatabase(
   }
 }
 
-/** Without time limits: tables may be large, and the connection waits while files are copied. */
+/** Without time limits: tables can be large, and the connection waits while files are copied. */
 function connect(databaseUrl: string): Promise<Client> {
   return openClient(databaseUrl, COPY_NAME, { ...UNLIMITED, datestyle: 'ISO', intervalstyle: 'postgres' });
 }

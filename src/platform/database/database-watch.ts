@@ -10,7 +10,7 @@ import { CLOCK_OFFSET_MS_MAX } from './deletion-time.js';
 
 const PING_EVERY_MS = 1_000;
 
-/** Longer than any healthy answer, shorter than a load balancer's patience. */
+/** Longer than any healthy response, shorter than the timeouts of load balancers. */
 const PING_MS_MAX = 2_000;
 
 /** Pings the database every second: its availability, and its clock, which all processes of a service share. */
@@ -41,7 +41,7 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
     return Math.abs(this.clockOffsetMs) > CLOCK_OFFSET_MS_MAX;
   }
 
-  /** True when the database answers now, within 2 s, and takes changes. Concurrent callers share a ping. Never rejects. */
+  /** True when the database responds within 2 s and accepts writes. Concurrent callers share a ping. Never rejects. */
   async check(): Promise<boolean> {
     this.pinging ??= this.ping().finally(() => (this.pinging = null));
     const isAnswered = await withTimeout(PING_MS_MAX, this.pinging, false);
@@ -50,7 +50,7 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   private async ping(): Promise<boolean> {
-    // A ping that times out closes its connection, so that the next one does not wait on a dead network too.
+    // A ping that times out closes its connection, so that the next one does not wait on a dead network as well.
     const text = `SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now, current_setting('transaction_read_only')::boolean AS "isReadOnly"`;
     const query = { text, query_timeout: PING_MS_MAX };
     try {

@@ -7,7 +7,6 @@ import { dataSourceOptions, poolOf } from './data-source-options.js';
 import { DatabaseWatch } from './database-watch.js';
 import { bufferStats, type BufferStats } from './write-behind.js';
 
-/** Gauges of the database connections and of the write-behind buffers. */
 @Injectable()
 export class DatabaseMetrics {
   constructor(metrics: Metrics, databaseWatch: DatabaseWatch, @InjectDataSource() database: DataSource) {

@@ -1,16 +1,17 @@
 import { Logger } from '@nestjs/common';
 
-/** Half of the difference that calls between processes tolerate: two clocks within it agree well enough. */
+/** Half of the difference that calls between processes tolerate: two clocks within it agree sufficiently. */
 export const CLOCK_OFFSET_MS_MAX = 15_000;
 
 const logger = new Logger('clock');
 let isWarned = false;
 
 /**
- * The time that decides what is old enough to be deleted: the earlier of this process's clock and the database's, asked
- * now. Every deletion by age takes it, so that a clock that runs ahead deletes nothing (`test/deletions.spec.ts`).
+ * Returns the time that decides what is old enough to be deleted: the earlier of this process's clock and the
+ * database's, queried now. Every deletion by age uses it, so that a clock that is ahead deletes nothing
+ * (`test/deletions.spec.ts`).
  *
- * @returns null, with one warning, while the clocks differ by more than 15 s: nothing is to be deleted by age
+ * @returns null, with one warning, while the clocks differ by more than 15 s: nothing must be deleted by age
  */
 export async function deletionTime(database: { query(sql: string): Promise<unknown> }): Promise<Date | null> {
   const sentAt = Date.now();

@@ -5,13 +5,16 @@ import type { ExternalModule } from '../external-modules/load-external-modules.j
 import { dataSourceOptions } from './data-source-options.js';
 import { COPY_NAME, MIGRATING } from './session.js';
 
-/** Any constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */
+/** An arbitrary constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */
 const MIGRATION_LOCK = 7_265_017;
 
 /** The first migration, with the schema of 0.1.0. */
 const BASELINE = 'Baseline1795490000000';
 
-/** SQLSTATE of `RAISE EXCEPTION`, and of a lock that a statement did not get within `lock_timeout` or because of a deadlock. */
+/**
+ * SQLSTATE of `RAISE EXCEPTION`, and of a lock that a statement did not get within `lock_timeout` or lost to a
+ * deadlock.
+ */
 const RAISED = 'P0001';
 const NOT_LOCKED = ['55P03', '40P01'];
 
@@ -23,7 +26,10 @@ const EXTERNAL_TABLE = 'module_migrations';
 /** The database has a schema that this version can neither use nor migrate; the message says what to do. */
 export class SchemaVersionError extends Error {}
 
-/** Names of the migrations that a database has, ours first, in the order in which they ran; none for an empty database. */
+/**
+ * Names of the migrations that a database has, Slipway's first, in the order in which they ran; none for an empty
+ * database.
+ */
 export async function appliedMigrations(database: Pick<DataSource, 'query'>): Promise<string[]> {
   const names: string[] = [];
   for (const table of ['migrations', EXTERNAL_TABLE]) {
@@ -38,10 +44,10 @@ export async function appliedMigrations(database: Pick<DataSource, 'query'>): Pr
 }
 
 /**
- * Refuses a database that this version would misread: one from before 0.1.0, and one that a newer version, or a newer version of
- * a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
+ * Rejects a database that this version would misread: one from before 0.1.0, and one that a newer version, or a newer
+ * version of a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
  *
- * @param knownNames ours, and those of loaded modules
+ * @param knownNames Slipway's, and those of loaded modules
  * @throws SchemaVersionError
  */
 function requireKnown(applied: string[], knownNames: string[]): void {
@@ -61,7 +67,6 @@ function requireKnown(applied: string[], knownNames: string[]): void {
   );
 }
 
-/** Names of the migrations of a data source. */
 function namesOf({ migrations }: DataSource): string[] {
   return migrations.map((migration) => migration.name ?? migration.constructor.name);
 }
@@ -78,8 +83,8 @@ async function requireNoBackup(source: DataSource): Promise<void> {
 }
 
 /**
- * Runs the pending migrations, each in a transaction of its own. One that gets no lock for 3 s lets others pass and is repeated,
- * so that calls go on beside a long read.
+ * Runs the pending migrations, each in its own transaction. One that gets no lock for 3 s is repeated after others have
+ * passed, so that calls continue during a long read.
  *
  * @throws SchemaVersionError, or an error of Postgres
  */
@@ -90,7 +95,7 @@ async function runMigrations(source: DataSource): Promise<void> {
       return;
     } catch (error) {
       const { code } = (error as { driverError?: { code?: string } }).driverError ?? {};
-      // Migrations refuse rows by `RAISE EXCEPTION` with a message for the operator.
+      // Migrations reject rows by `RAISE EXCEPTION` with a message for the operator.
       if (code === RAISED) throw new SchemaVersionError((error as Error).message);
       if (!NOT_LOCKED.includes(code ?? '')) throw error;
       const holders = await source.query<{ pid: number; name: string; seconds: number }[]>(
@@ -107,9 +112,12 @@ async function runMigrations(source: DataSource): Promise<void> {
   }
 }
 
-/** Data sources for our migrations and, if there are any, those of modules outside the tree. The caller destroys them. */
+/**
+ * Data sources for Slipway's migrations and, if there are any, those of modules outside the tree. The caller destroys
+ * them.
+ */
 async function migrationSources(options: DataSourceOptions, modules: ExternalModule[]): Promise<DataSource[]> {
-  // Each migration of a module stands under the module's name.
+  // Each migration of a module is recorded under the module's name.
   const migrations = modules.flatMap(({ name, migrations: classes = [] }) =>
     classes.map(
       (Migration): new () => MigrationInterface =>
@@ -144,10 +152,12 @@ export async function pendingMigrations(databaseUrl: string, modules: ExternalMo
 
 /**
  * Brings the database to this version, then to that of modules outside the tree, and runs `afterwards` before another
- * process may start: what must happen once per database belongs there. Safe to call from any number of processes at the same time.
+ * process may start: work needed once per database belongs there. Safe to call from any number of processes at the same
+ * time.
  *
  * @param only runs these migrations and no others, so that the tables are those of an earlier version
- * @throws SchemaVersionError, or an error of Postgres: it is unreachable or a migration failed, which leaves nothing behind
+ * @throws SchemaVersionError, or an error of Postgres: it is unreachable or a migration failed, which leaves nothing
+ * behind
  */
 export async function migrate(
   databaseUrl: string,

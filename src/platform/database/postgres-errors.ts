@@ -5,7 +5,7 @@ import { UnavailableError } from '../errors/domain-error.js';
 /** Delay before a client repeats its request: a restart of Postgres takes about this long. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** The database cannot be reached, is starting or ending, or has no room for one more connection. */
+/** The database cannot be reached, is starting or stopping, or is out of connections. */
 export class DatabaseUnreachableError extends UnavailableError {
   constructor(detail?: unknown) {
     super('The database does not answer right now: try again in a few seconds', RETRY_AFTER_SECONDS, detail);
@@ -13,15 +13,14 @@ export class DatabaseUnreachableError extends UnavailableError {
 }
 
 /**
- * SQLSTATEs that report it: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (ending, crashed,
- * starting), 25P03 (a transaction was left open too long, and its connection with it), 25006 (it only reads: a standby, or a primary
- * that was replaced); and what the operating system says
- * of a socket or a name.
+ * SQLSTATEs that report it: class 08 (connection), 53 (no room: connections, memory, disk), 57P01 to 57P03 (stopping,
+ * crashed, starting), 25P03 (a transaction was left open too long, and its connection with it), 25006 (it only reads: a
+ * standby, or a primary that was replaced); and the operating system's codes for a socket or a name.
  */
 const AWAY_CODE =
   /^(08...|53...|57P0[123]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 
-/** Messages of node-postgres and its pool that come without a code. */
+/** Messages of node-postgres and its pool without a code. */
 const AWAY_MESSAGE =
   /^(Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|Client was closed)/;
 
@@ -33,20 +32,20 @@ export function codeOf(error: unknown): string | undefined {
   return error instanceof QueryFailedError ? (error.driverError as { code?: string }).code : undefined;
 }
 
-/** A unique index refused the row (SQLSTATE 23505). */
+/** A unique index rejected the row (SQLSTATE 23505). */
 export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }
 
-/** A foreign key refused the change (SQLSTATE 23503; 23001 is what RESTRICT raises since Postgres 18). */
+/** A foreign key rejected the change (SQLSTATE 23503; RESTRICT raises 23001 since Postgres 18). */
 export function isForeignKeyViolation(error: unknown): boolean {
   const code = codeOf(error);
   return code === '23503' || code === '23001';
 }
 
 /**
- * True when a query failed because the database cannot be reached, whatever the query. For errors that reached the outermost
- * handler only: clients of other servers wrap their socket errors themselves.
+ * True when a query failed because the database cannot be reached, whatever the query. Only for errors that reached the
+ * outermost handler: clients of other servers wrap their own socket errors.
  */
 export function isDatabaseUnreachable(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
@@ -56,8 +55,8 @@ export function isDatabaseUnreachable(error: unknown): boolean {
 }
 
 /**
- * Replaces the error of a statement that a foreign key or a unique index refused; any other error is thrown as it is.
- * Use as `statement.catch(onViolation({ unique: () => new … }))`.
+ * Replaces the error of a statement that a foreign key or a unique index rejected; any other error is rethrown. Use as
+ * `statement.catch(onViolation({ unique: () => new … }))`.
  */
 export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
   return (error) => {

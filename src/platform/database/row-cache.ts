@@ -5,15 +5,15 @@ import { databaseAvailability } from './database-availability.js';
 import { isDatabaseUnreachable } from './postgres-errors.js';
 
 /**
- * Lifetime of a row: a revoked key, a revoked grant or an ended login stops working everywhere within this time, even if the
- * message about it is lost.
+ * Lifetime of a row: a revoked key, grant or client authorization stops working everywhere within this time, even if
+ * the message about it is lost.
  */
 const LIFETIME_MS = 5_000;
 
-/** Time after which a database that does not answer has been noticed by its ping. */
+/** Time after which the ping has noticed that the database does not respond. */
 const NOTICED_MS = 3_000;
 
-/** A row, and the moment at which its query began by the monotonic clock. */
+/** A row, and when its query began, by the monotonic clock. */
 interface Entry<Row> {
   row: Row;
   readAt: number;
@@ -21,7 +21,6 @@ interface Entry<Row> {
   isExpired: boolean;
 }
 
-/** A query that runs. */
 interface Reading<Row> {
   row: Promise<Row | null>;
   /** Set by {@link RowCache.expire}: its row is cached as expired if this is true for it. */
@@ -32,8 +31,8 @@ interface Reading<Row> {
  * Cache of rows with a lifetime of seconds. Concurrent callers share one query; a missing row is not cached. While the
  * database is unavailable, rows are used for longer, as {@link databaseAvailability} allows; a dropped one is not.
  *
- * A row that is dropped while it is being read is returned to the callers that wait for it, and not cached: later callers
- * read it again. (`LRUCache.fetch` rejects the callers that wait, who would answer 500.)
+ * A row that is dropped while it is being read is returned to the waiting callers but not cached: later callers read it
+ * again. (`LRUCache.fetch` would reject the waiting callers, which would return 500.)
  */
 export class RowCache<Row extends object> {
   private readonly rows: LRUCache<string, Entry<Row>>;
@@ -48,7 +47,7 @@ export class RowCache<Row extends object> {
     this.ttlMs = ttlMs;
   }
 
-  /** The row if {@link get} would answer it without a query; otherwise null. */
+  /** The row if {@link get} would return it without a query; otherwise null. */
   peek(key: string): Row | null {
     const entry = this.rows.get(key);
     if (!entry) return null;
@@ -66,14 +65,13 @@ export class RowCache<Row extends object> {
     return entry ? this.orStale(key, row) : row;
   }
 
-  /** Drops the row of this key. */
   drop(key: string): void {
     this.rows.delete(key);
     this.reading.delete(key);
   }
 
   /**
-   * The next caller reads the row of this key again. The old one, which may be one that is being read, is used while the
+   * Makes the next caller read the row of this key again. The old one, or the one being read, is used while the
    * database is unavailable if `isCurrent` is true for it.
    */
   expire(key: string, isCurrent: (row: Row) => boolean = () => true): void {
@@ -84,13 +82,13 @@ export class RowCache<Row extends object> {
     if (reading) reading.isCurrent = isCurrent;
   }
 
-  /** Drops every row that matches, and does not cache those being read, whose content is unknown. */
+  /** Drops every row that matches, and does not cache those being read, since they might match. */
   dropWhere(matches: (row: Row) => boolean): void {
     for (const [key, { row }] of this.rows.entries()) if (matches(row)) this.rows.delete(key);
     this.reading.clear();
   }
 
-  /** The row that is being read, or the one read before if the database turns out to be unavailable. */
+  /** The row that is being read, or the previous one if the database turns out to be unavailable. */
   private async orStale(key: string, read: Promise<Row | null>): Promise<Row | null> {
     const unanswered = {};
     try {

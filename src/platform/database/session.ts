@@ -1,12 +1,12 @@
 /**
  * Sessions of Postgres, of pools and of single clients: their settings and their errors.
  *
- * A setting is sent by `SET` once the session is open. As a parameter of the start of a connection it would lose against
- * `options` of DATABASE_URL, and PgBouncer would refuse it. Settings of ours replace those of the URL, the role and the database.
+ * A setting is sent by `SET` once the session is open. As a startup parameter it would be overridden by `options` of
+ * DATABASE_URL, and rejected by PgBouncer. These settings override those of the URL, the role and the database.
  *
- * Each client has a listener for errors as long as it exists. A pool takes its own away while a client is borrowed, and a server
- * that ends a session right after it opened it emits an error then, which without a listener exits the process. The query that
- * runs, or the next one, reports the same error.
+ * Each client always has a listener for errors. A pool removes its own while a client is borrowed, and if the server
+ * then closes a new session, the emitted error would crash the process without a listener. The current or next query
+ * reports the same error.
  */
 import { Client, type ClientBase } from 'pg';
 
@@ -20,18 +20,21 @@ export const UNLIMITED: SessionSettings = {
   idle_in_transaction_session_timeout: 0,
 };
 
-/** For migrations: everything that needs a table waits behind the lock that they wait for. */
+/** For migrations: everything that needs a table waits behind the lock that a migration waits for. */
 export const MIGRATING: SessionSettings = { ...UNLIMITED, lock_timeout: 3_000 };
 
 /** The name of the sessions of backups and restores. */
 export const COPY_NAME = 'slipway-copy';
 
-/** Bound of a new connection, and then of its settings: a dead network can begin between the two. */
+/** Time limit of a new connection, and then of its settings: the network can fail between the two. */
 export const CONNECT_MS_MAX = 5_000;
 
 const reportedByQueries = () => undefined;
 
-/** Sends the settings of a new session. For `onConnect` of a pool, which awaits it. @throws what Postgres says, or after 5 s */
+/**
+ * Sends the settings of a new session. For `onConnect` of a pool, which awaits it. @throws the error of Postgres, or
+ * after 5 s
+ */
 export async function prepareSession(client: ClientBase, settings: SessionSettings): Promise<void> {
   client.on('error', reportedByQueries);
   const text = Object.entries(settings).map(([name, value]) => `SET ${name} = ${value}`);
@@ -39,7 +42,7 @@ export async function prepareSession(client: ClientBase, settings: SessionSettin
   await client.query(query);
 }
 
-/** A client of its own, with these settings. The caller ends it. @throws what Postgres says, or after 5 s */
+/** Opens a separate client with these settings, which the caller closes. @throws the error of Postgres, or after 5 s */
 export async function openClient(databaseUrl: string, name: string, settings: SessionSettings): Promise<Client> {
   const client = new Client({
     connectionString: databaseUrl,

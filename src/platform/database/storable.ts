@@ -1,9 +1,9 @@
-/** Levels of nesting; Postgres and every recursion of ours take some thousands. */
+/** Nesting limit; Postgres and every recursion of Slipway support some thousands. */
 export const DEPTH_MAX = 100;
 
 /**
- * Why Postgres would refuse a JSON value or change it on the way, as the end of a message; null when it can be stored.
- * Text and jsonb hold no NUL and no lone surrogates; a number such as 1e400 is infinite here and null in JSON.
+ * Why Postgres would reject or change a JSON value, as the end of a message; null when it can be stored. Text and jsonb
+ * hold no NUL and no lone surrogates; a number such as 1e400 is infinite here and null in JSON.
  */
 export function storableFault(value: unknown, depth = 0): string | null {
   if (typeof value === 'string') {
@@ -20,12 +20,14 @@ export function storableFault(value: unknown, depth = 0): string | null {
   return null;
 }
 
-/** A string that an upstream wrote, as text of Postgres: what that cannot hold becomes U+FFFD. */
+/** A string of an upstream that Postgres can store: unsupported characters become U+FFFD. */
 export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }
 
-/** The same for a whole JSON value, names of members included. Needs one that is not nested beyond {@link DEPTH_MAX}. */
+/**
+ * {@link toStorableText} for a whole JSON value, including names of members. Requires at most {@link DEPTH_MAX} levels.
+ */
 export function toStorableJson<T>(value: T): T {
   return storableForm(value) as T;
 }

@@ -1,12 +1,14 @@
 import { randomFillSync } from 'node:crypto';
 
-/** Random bytes are generated in portions: a call takes 2 µs, however few bytes it returns. */
+/** Random bytes are generated in batches: a call takes 2 µs, however few bytes it returns. */
 const PORTION_BYTES = 4_096;
 
 const portion = Buffer.alloc(PORTION_BYTES);
 let used = PORTION_BYTES;
 
-/** A UUID of version 7 (RFC 9562): 48 bits of time in milliseconds, 74 random bits. Sorts by time; indexes like that. */
+/**
+ * A UUID of version 7 (RFC 9562): 48 bits of time in milliseconds, 74 random bits. Sorts by time, which suits indexes.
+ */
 export function uuidV7(at = Date.now()): string {
   if (used === PORTION_BYTES) {
     randomFillSync(portion);
@@ -21,7 +23,7 @@ export function uuidV7(at = Date.now()): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** When a UUID of version 7 was made. */
+/** When a UUID of version 7 was created. */
 export function timeOfUuidV7(id: string): Date {
   return new Date(parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }

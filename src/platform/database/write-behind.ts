@@ -1,20 +1,20 @@
 import { Logger, type OnApplicationShutdown } from '@nestjs/common';
 
-/** Delay before values are written: bookkeeping may be a second old. */
+/** Delay before values are written: bookkeeping can be a second old. */
 const FLUSH_INTERVAL_MS = 1_000;
 
 /** Limit of waiting rows, of some hundred bytes each. */
 const WAITING_MAX = 50_000;
 
-/** Bounds of a buffer, beyond which new values are dropped and counted, and the way to combine values. */
+/** Limits of a buffer, above which new values are dropped and counted, and how values are combined. */
 export interface BufferOptions<Value> {
   /** Most rows that wait; 50,000 by default. */
   rowsMax?: number;
-  /** Weight of a value. For values of a few hundred bytes the limit of their number suffices. */
+  /** Weight of a value. For values of a few hundred bytes the limit of rows is enough. */
   of?: (value: Value) => number;
   /** Largest weight of all waiting values and those being written. */
   max?: number;
-  /** Combines two values of one key. By default the newer one counts. */
+  /** Combines two values of one key. By default the newer one is used. */
   merge?: (newer: Value, older: Value) => Value;
 }
 
@@ -25,7 +25,7 @@ export interface BufferStats {
   dropped: number;
 }
 
-/** The buffers of one name: one for each service that runs in this process, which is one outside of tests. */
+/** The buffers of one name: one for each service in this process, and only tests run several. */
 interface Group {
   live: Set<{ size: number }>;
   dropped: number;
@@ -48,7 +48,6 @@ export function bufferStats(): BufferStats[] {
  */
 export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   private waiting = new Map<Key, Value>();
-  /** The batch being written. */
   private writing = new Map<Key, Value>();
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> = Promise.resolve();
@@ -75,7 +74,6 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.group.dropped;
   }
 
-  /** Rows that wait. */
   get size(): number {
     return this.waiting.size;
   }
@@ -86,7 +84,6 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     this.put(key, older === undefined ? value : this.options.merge(value, older));
   }
 
-  /** The value that waits for this key, if any. */
   get(key: Key): Value | undefined {
     return this.waiting.get(key);
   }
@@ -100,8 +97,8 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
   }
 
   /**
-   * Writes the waiting values. Never rejects: a failed batch is put back under newer values and tried again, and dropped once
-   * the process ends.
+   * Writes the waiting values. Never rejects: the values of a failed batch are written with the next one, unless newer
+   * ones replace them, and dropped on exit.
    */
   flush(): Promise<void> {
     if (this.timer) clearTimeout(this.timer);

@@ -2,17 +2,17 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 
-/** One host that may be asked for, or the names below one. */
+/** A host, or the names under it. */
 export interface HostPattern {
-  /** Its `name` is an address when one was given, IPv6 in brackets. */
+  /** Its `name` is an address if one was given, IPv6 in brackets. */
   host: HostRule;
-  /** Null: no port is named. */
+  /** Null without a port. */
   port: number | null;
 }
 
 const PARTS = /^(\[[0-9a-f:.]+\]|[^:[\]/@?#\\\s]+)(?::([1-9]\d{0,4}))?$/i;
 
-/** Class of an address, as messages name it. Only `public` may be dialled without a rule. */
+/** Class of an address, as messages name it. Only `public` addresses are open without a rule. */
 export type AddressKind =
   | 'public'
   | 'loopback'
@@ -36,18 +36,20 @@ export interface RangeRule {
   prefixBits: number;
 }
 
-/** Lets a name resolve to internal addresses. `name` is lower-case ASCII; with `isWildcard` it stands for names below it. */
+/**
+ * Lets a name resolve to internal addresses. `name` is lower-case ASCII; with `isWildcard` it matches the names under
+ * it.
+ */
 export interface HostRule {
   kind: 'host';
   name: string;
   isWildcard: boolean;
 }
 
-/** One entry of EGRESS_ALLOW or HOSTING_EGRESS_ALLOW. */
 export type AllowRule = RangeRule | HostRule;
 
 /**
- * Metadata services of clouds, which hand out the machine's own credentials: AWS, Google, Azure and Oracle
+ * Metadata services of clouds, which return the machine's own credentials: AWS, Google, Azure and Oracle
  * (169.254.169.254), AWS container and pod roles (169.254.170.2, .23), Azure's wire server (a public-looking address),
  * Alibaba (inside 100.64/10), AWS and Google over IPv6.
  */
@@ -58,7 +60,7 @@ const METADATA_ADDRESSES = new Set(
   ].map((address) => ipaddr.parse(address).toString()),
 );
 
-/** The ranges of `ipaddr.js` that have a word of their own; any other name it knows, now or later, is `reserved`. */
+/** The ranges of `ipaddr.js` with their own class; any other name, now or later, is `reserved`. */
 const KIND_OF_RANGE = new Map<string, AddressKind>([
   ['unicast', 'public'],
   ['loopback', 'loopback'],
@@ -75,7 +77,8 @@ const KIND_OF_RANGE = new Map<string, AddressKind>([
 ]);
 
 /**
- * Address classes that a host rule allows. Loopback only for an exact name: zones often hold a `localhost.<zone>` record.
+ * Address classes that a host rule allows. Loopback only for an exact name: zones often contain a `localhost.<zone>`
+ * record.
  */
 const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
 
@@ -84,16 +87,20 @@ const GLOBAL_UNICAST = ipaddr.parseCIDR('2000::/3');
 
 const HOST_LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/** A last label the WHATWG URL parser would read as an IPv4 number, so that no such name can ever be asked for. */
+/**
+ * A last label that the WHATWG URL parser would read as an IPv4 number, so that a request for such a name is
+ * impossible.
+ */
 const NUMERIC_LABEL = /^(\d+|0x[0-9a-f]*)$/;
 
 /**
- * Decides which addresses may be dialled: public ones, and what the operator listed.
+ * Decides which addresses Slipway connects to: public ones, and those that the operator listed.
  *
  * A range rule opens its addresses for every name. A host rule lets that name resolve to private, unique local and
  * carrier-grade NAT addresses, and to loopback if it is not a wildcard. Cloud metadata addresses open only when listed
- * as a single address: a wide range or an internal name must not hand out the machine's credentials by accident.
- * An IPv4 address inside IPv6 is judged itself (mapped, compatible); behind NAT64, 6to4 and Teredo both must be allowed.
+ * as a single address: a wide range or an internal name must not hand out the machine's credentials by accident. For an
+ * IPv4 address inside IPv6 (mapped, compatible) the IPv4 address decides; behind NAT64, 6to4 and Teredo both must be
+ * allowed.
  */
 export class AddressPolicy {
   /** @param closed classes that no rule opens */
@@ -103,7 +110,7 @@ export class AddressPolicy {
   ) {}
 
   /**
-   * True if a connection to `address` may be opened for a URL whose host is `hostname`. Anything but a plain IPv4 or
+   * True if a connection to `address` may be opened for a URL with the host `hostname`. Anything but a plain IPv4 or
    * IPv6 address is false. `hostname` is compared without case and trailing dot.
    */
   allows(address: string, hostname: string): boolean {
@@ -141,23 +148,26 @@ export class AddressPolicy {
   }
 }
 
-/** The one spelling of an address; an IPv4 address mapped into IPv6 is written as IPv4. Other texts stay. */
+/** The one spelling of an address; an IPv4 address mapped into IPv6 is written as IPv4. Other strings are unchanged. */
 export function canonicalAddress(address: string): string {
   return parseAddress(address)?.toString() ?? address;
 }
 
-/** Class of `address`; an IPv4 address mapped into IPv6 counts as itself. Anything that is not an address is `reserved`. */
+/**
+ * Class of `address`; an IPv4 address mapped into IPv6 is treated as IPv4. Anything that is not an address is
+ * `reserved`.
+ */
 export function addressKind(address: string): AddressKind {
   const parsed = parseAddress(address);
   return parsed === undefined ? 'reserved' : kindOf(parsed);
 }
 
 /**
- * Reads EGRESS_ALLOW or HOSTING_EGRESS_ALLOW: entries separated by commas, each a CIDR, a single address, a host name (`git.corp.example`), the
- * names below one (`*.corp.example`) or the word `loopback`. Empty text gives no rules.
+ * Reads EGRESS_ALLOW or HOSTING_EGRESS_ALLOW: entries separated by commas, each a CIDR, a single address, a host name
+ * (`git.corp.example`), the names under one (`*.corp.example`) or the word `loopback`. An empty string gives no rules.
  *
- * Throws an Error that names the first bad entry. Strict where a slip would open too much: `010.0.0.1`, `127.1` and
- * `10.0.0.7/8` are refused rather than interpreted.
+ * Throws an Error that names the first invalid entry. Ambiguous entries such as `010.0.0.1`, `127.1` and `10.0.0.7/8`
+ * are rejected, since a wrong reading would open too much.
  */
 export function parseEgressAllow(text: string, setting = 'EGRESS_ALLOW'): AllowRule[] {
   const entries = text.split(',').map((entry) => entry.trim());
@@ -209,8 +219,8 @@ function badEntry(entry: string, fault: string): Error {
 }
 
 /**
- * `isIP` goes first because `ipaddr.js` also reads octal, hex and short forms, which no resolver hands out. A zone id
- * (`fe80::1%eth0`) is refused: it would hide an address from the comparisons here.
+ * `isIP` goes first because `ipaddr.js` also reads octal, hex and short forms, which no resolver returns. A zone id
+ * (`fe80::1%eth0`) is rejected: it would hide an address from the comparisons here.
  */
 function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   return isIP(address) === 0 || address.includes('%') ? undefined : unwrap(ipaddr.parse(address));
@@ -223,7 +233,7 @@ function kindOf(address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind {
   return isForeign ? 'reserved' : kind;
 }
 
-/** An address as rules of EGRESS_ALLOW name it. */
+/** An address in the form in which rules of EGRESS_ALLOW name it. */
 export function unwrapped(address: string): string {
   return unwrap(ipaddr.parse(address)).toString();
 }
@@ -265,22 +275,22 @@ function bareHost(hostname: string): string {
 }
 
 /**
- * Reads `api.example.com`, `*.example.com` (the names below it, not itself), an IPv4 address or an IPv6 address in brackets,
- * each with or without `:port`; null when the text is none of these.
+ * Reads `api.example.com`, `*.example.com` (the names under it, not itself), an IPv4 address or an IPv6 address in
+ * brackets, each with or without `:port`; otherwise null.
  */
 export function parseHostPattern(text: string): HostPattern | null {
   const [, host, digits] = PARTS.exec(text) ?? [];
   if (host === undefined) return null;
   const port = digits === undefined ? null : Number(digits);
   const isAddress = isIPv4(host) || (host.startsWith('[') && isIPv6(host.slice(1, -1)));
-  // An address is written as URLs write it.
+  // Addresses are spelled as in URLs.
   const rule: HostRule | null = isAddress
     ? { kind: 'host', name: new URL(`http://${host}`).hostname, isWildcard: false }
     : readHostRule(host);
   return rule === null || (port ?? 0) > 65_535 ? null : { host: rule, port };
 }
 
-/** The port a URL means, its scheme's own when it names none. */
+/** The port of a URL, by default that of its scheme. */
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;

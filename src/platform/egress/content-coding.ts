@@ -1,24 +1,25 @@
 /**
- * Bodies in a content coding (RFC 9110, 8.4.1). Requests ask for none by {@link uncoded}; some servers and proxies code
- * their responses all the same. `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br` are decoded while
- * they arrive, at most two on top of each other. Decoding is tolerant of a missing end, as browsers are.
+ * Bodies in a content coding (RFC 9110, 8.4.1). Requests ask for uncoded bodies by {@link uncoded}; some servers and
+ * proxies code their responses nevertheless. `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br`
+ * are decoded while they arrive, at most two on top of each other. Decoding is tolerant of a missing end, as browsers
+ * are.
  *
- * The caller bounds the decoded bytes and destroys the stream beyond: a small body can stand for a huge one.
+ * The caller limits the decoded bytes and destroys the stream above the limit: a small body can expand to a huge one.
  */
 import { pipeline, type Duplex, type Readable, Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 
-/** Header of requests whose answers need no decoding. */
+/** Header of requests whose responses need no decoding. */
 export const uncoded = { 'accept-encoding': 'identity' };
 
 const CODINGS_MAX = 2;
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
-/** Every chunk is decoded immediately, and a missing end is no error. */
+/** Every chunk is decoded immediately, and a missing end is not an error. */
 const zlib = { flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH };
 const brotli = { flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH };
 
-/** First bytes of a zlib stream, and the lower half of the first one, which tells it from raw `deflate`. */
+/** First bytes of a zlib stream, and the lower half of the first one, which distinguishes it from raw `deflate`. */
 const ZLIB_HEADER = Buffer.from([0x78, 0x9c]);
 const ZLIB_METHOD = 8;
 
@@ -43,7 +44,7 @@ export class UnknownCodingError extends Error {
 }
 
 /**
- * The decoded body; the body itself in no coding. Destroying it destroys the body.
+ * The decoded body; the body itself without a coding. Destroying it destroys the body.
  *
  * @param encoding the `Content-Encoding` header
  *
@@ -65,7 +66,7 @@ export function decodeBody(body: Readable, encoding: string | string[] | undefin
   return pipeline([body, ...stages], () => undefined) as unknown as Duplex;
 }
 
-/** Completes raw `deflate` to a zlib stream without its checksum, which decoding does not miss. */
+/** Completes raw `deflate` to a zlib stream without its checksum, which decoding does not need. */
 function withZlibHeader(): Transform {
   let isBegun = false;
   return new Transform({

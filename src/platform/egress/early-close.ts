@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 
 /**
- * Keeps the process alive when a server closes the connection before its whole response was read. undici 7.26 to 7.30 throws out of
- * these events of the socket then (`assert(!this.paused)`), where nobody catches it. Here the response fails instead.
+ * Keeps the process alive when a server closes the connection before its whole response was read. undici 7.26 to 7.30
+ * then throws from socket events (`assert(!this.paused)`), uncaught. Here the response fails instead.
  */
 export function surviveEarlyClose(socket: Socket): void {
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...values: unknown[]) => boolean;
@@ -19,7 +19,7 @@ export function surviveEarlyClose(socket: Socket): void {
   };
 }
 
-/** A connector of undici whose sockets survive it. */
+/** A connector of undici whose sockets have {@link surviveEarlyClose}. */
 export function connectorOf(options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector(options);
   return (target, callback) =>

@@ -2,11 +2,12 @@ import { errorOf } from '../errors/domain-error.js';
 import { unwrapped, type AddressKind } from './address-policy.js';
 
 /**
- * Slipway will not dial what a URL points at. The message says what was refused and what would help; it carries at most
- * the scheme, host and port of the URL, because user name, password, path and query may hold secrets.
+ * Slipway does not connect to the target of a URL. The message states what was rejected and what would help; it
+ * contains at most the scheme, host and port of the URL, because user name, password, path and query can contain
+ * secrets.
  */
 export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
-  /** `addressKind` is what the address is; undefined when the URL itself was refused. */
+  /** `addressKind` is the class of the address; undefined when the URL itself was rejected. */
   constructor(
     message: string,
     detail?: unknown,
@@ -38,7 +39,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
   }
 
   /**
-   * Every address the name resolved to is closed; `kind` is that of the first. Addresses and kind are not in the message: with
+   * Every address of the name is closed; `kind` is that of the first. Addresses and kind are not in the message: with
    * them, anyone could read the operator's internal DNS through the gateway.
    */
   static ofName(hostname: string, kind: AddressKind, addresses: string[]): EgressRefusedError {
@@ -52,7 +53,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
 
 /** The operator's HTTP proxy opened no tunnel. The message has neither its address nor its password. */
 export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
-  /** The proxy was not reached, or its response was no HTTP. */
+  /** The proxy was not reached, or its response was not HTTP. */
   static ofConnectFailure(error: NodeJS.ErrnoException): EgressProxyError {
     return new EgressProxyError(
       `The HTTP proxy of this service (EGRESS_PROXY) cannot be used (${error.code ?? 'no answer'}): its operator must ` +
@@ -61,7 +62,7 @@ export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
     );
   }
 
-  /** The proxy answered with another status than 2xx. @param authority `host:port` */
+  /** The proxy responded with a status other than 2xx. @param authority `host:port` */
   static ofStatus(status: number, authority: string): EgressProxyError {
     const summary = `The HTTP proxy of this service (EGRESS_PROXY) answered ${status}`;
     if (status === 407) {

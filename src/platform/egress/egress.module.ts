@@ -10,17 +10,17 @@ export const egressChecks = [
 ];
 
 /**
- * Requests to a place that the operator configures: it may be internal, and no other internal one is reached.
+ * Requests to a location that the operator configures: it may be internal, and no other internal one is reached.
  *
- * @param host name, address, or the names below one (`*.example.com`)
+ * @param host name, address, or the names under one (`*.example.com`)
  */
 export function egressTo(host: string, { egressProxy: proxy }: Env): Egress {
   return new Egress(new AddressPolicy(parseEgressAllow(host.replace(/^\[|\]$/g, ''))), undefined, { proxy });
 }
 
 /**
- * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the API
- * stays open: a connection that leads back there is recognized and reports it.
+ * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the
+ * API remains open: requests that lead back to it are detected and reported.
  */
 export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port, worker }: Env): ClosedPorts {
   const urls = [databaseUrl, redisUrl, advertiseUrl].flatMap((url) => (url === null ? [] : [new URL(url)]));
@@ -30,7 +30,6 @@ export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port, worker }: 
   return closed;
 }
 
-/** The port of an HTTP server, of Postgres or of Redis. */
 export function servicePort(url: URL): number {
   const usual: Record<string, number> = { 'postgres:': 5432, 'postgresql:': 5432, 'redis:': 6379, 'rediss:': 6379 };
   return usual[url.port === '' ? url.protocol : ''] ?? portOf(url);

@@ -1,17 +1,17 @@
 /**
- * Outbound requests to URLs from users. Only addresses that the policy allows are dialled, however the URL is spelled,
- * the name resolves or the target redirects.
+ * Outbound requests to URLs from users. Slipway connects only to addresses that the policy allows, however the URL is
+ * spelled, the name resolves or the target redirects.
  *
  * The policy is applied where sockets are opened: each new connection resolves its name once and goes to an address
- * that was checked, so no second answer can change the target. Requests on a pooled connection need no check and cost
- * none. Redirects are returned, never followed: `follow.ts` passes each through the check again.
+ * that was checked, so no second DNS response can change the target. Requests on a pooled connection need no check.
+ * Redirects are returned, never followed: `follow.ts` passes each through the check again.
  *
- * With a proxy (`EGRESS_PROXY`), addresses that the rules list are dialled directly, all others through it by name,
- * because rules of proxies are about names. A name is refused if any of its addresses is closed, as far as this machine
- * resolves it. The proxy resolves it again, so it must refuse the operator's internal addresses itself.
+ * With a proxy (`EGRESS_PROXY`), connections to listed addresses are direct, all others go through the proxy by name,
+ * because proxies have rules about names. A name is rejected if any of its addresses is closed, as far as this machine
+ * resolves it. The proxy resolves it again, so it must block the operator's internal addresses itself.
  *
- * Refusals are EgressRefusedErrors with a message that does not tell internal addresses. There is no deadline but that
- * of connecting (10 s), and no byte limit: both are the caller's.
+ * Rejections are EgressRefusedErrors with a message that does not reveal internal addresses. There is no deadline
+ * except for connecting (10 s), and no byte limit: both are up to the caller.
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import type { EventEmitter } from 'node:events';
@@ -36,32 +36,36 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** Ports, each with the test of the addresses that are closed at it. */
+/** Ports, each with a test for the addresses that are closed at it. */
 export type ClosedPorts = ReadonlyMap<number, (address: string) => boolean>;
 
-/** Options of connections besides the defaults. */
 export interface EgressConnectOptions {
-  /** PEM certificates trusted instead of the bundled ones. Verification itself cannot be switched off. */
+  /** PEM certificates trusted instead of the bundled ones. Verification cannot be disabled. */
   ca?: string | string[];
-  /** Ports at which addresses are refused whatever the policy allows. */
+  /** Ports at which addresses are blocked whatever the policy allows. */
   closedPorts?: ClosedPorts;
-  /** URL of the HTTP proxy for every address that no rule of the policy lists; null or missing: none. */
+  /** URL of the HTTP proxy for every address that no rule of the policy lists; null or absent: none. */
   proxy?: string | null;
 }
 
 /** One request through {@link Egress.request}. */
 export interface EgressRequestOptions {
   method: Dispatcher.HttpMethod;
-  /** Header names in any case. `Host` is refused: it would choose another site, and the TLS name, at a checked address. */
+  /**
+   * Header names in any case. `Host` is rejected: it would choose another site, and the TLS name, at a checked address.
+   */
   headers: Record<string, string | string[]>;
   body?: Dispatcher.DispatchOptions['body'];
   /** Aborting, or emitting `abort`, closes the socket immediately, even while the body is being read. */
   signal?: AbortSignal | EventEmitter;
-  /** `stream` for what stays open (SSE listeners), so that it never holds a socket that calls wait for. Default `call`. */
+  /**
+   * `stream` for requests that remain open (SSE listeners), so that they never hold a socket that calls wait for.
+   * Default `call`.
+   */
   dispatcherKind?: 'call' | 'stream';
   /** The socket is closed after the response instead of being kept. */
   isSocketClosed?: boolean;
-  /** The request is that of a hosted program, which names its sender itself. */
+  /** The request of a hosted program, which names its own sender. */
   isForwarded?: boolean;
 }
 
@@ -69,13 +73,13 @@ export interface EgressRequestOptions {
 export interface DialledSocket {
   /** TLS version, such as `TLSv1.3`. */
   tlsVersion: string | null;
-  /** The end of its certificate's life, as Node writes it. */
+  /** Expiry of its certificate, as Node writes it. */
   certificateUntil: string | null;
 }
 
 /** How the last socket to an origin was opened. */
 export interface LastConnect {
-  /** Finding and judging the address. */
+  /** Finding and checking the address. */
   guardMs: number;
   /** Opening the socket, TLS included. */
   connectMs: number;
@@ -85,17 +89,22 @@ export interface LastConnect {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Node's default of 250 ms gives up on a working address whose round trip is longer, and fails if it was the only one. */
+/**
+ * Node's default of 250 ms gives up on a working address with a longer round trip, and fails if it was the only one.
+ */
 const NEXT_ADDRESS_AFTER_MS = 2_000;
 
-/** With a proxy: a name without a response after this time is left to the proxy. Name servers inside may know inside names only. */
+/**
+ * With a proxy: a name that does not resolve within this time is left to the proxy. Internal name servers might know
+ * only internal names.
+ */
 const NAME_WAIT_MS = 2_000;
 
 const CALL_SOCKETS_PER_ORIGIN = 64;
 
 /**
- * An idle socket is kept 4 s, below the 5 s after which uvicorn closes without announcing it: a POST that meets the
- * close has an unknown outcome and is not replayed. The time that a server announces is used, less 2 s, up to 30 s.
+ * An idle socket is kept 4 s, below the 5 s after which uvicorn closes without announcing it: a POST during the close
+ * has an unknown outcome and is not resent. The time that a server announces is used, less 2 s, up to 30 s.
  */
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 30_000;
@@ -103,7 +112,6 @@ const IDLE_MS_MAX = 30_000;
 /** Shared by every origin of an Agent; undici's default of 100 is meant per origin. */
 const TLS_SESSIONS_MAX = 1_000;
 
-/** Addresses of this machine itself. */
 const LOCAL_KINDS: ReadonlySet<AddressKind> = new Set(['loopback', 'unspecified']);
 
 /** True for an address of this machine itself. */
@@ -111,13 +119,13 @@ export function isLocalAddress(address: string): boolean {
   return LOCAL_KINDS.has(addressKind(address));
 }
 
-/** Other parsers (git, curl, proxies) read these differently from ours, so a URL with one names no certain host. */
+/** Other parsers (git, curl, proxies) read these differently, so the host of a URL with one is ambiguous. */
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
 
-/** A host is dialled through the proxy. */
+/** A host must be reached through the proxy. */
 class TunnelNeededError extends Error {
-  /** @param addresses of the host, as far as they are known here */
+  /** @param addresses of the host, as far as this machine knows them */
   constructor(readonly addresses: LookupAddress[]) {
     super('dialled through the proxy');
   }
@@ -132,7 +140,7 @@ export class Egress {
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = growingLru<LastConnect>();
-  /** Sockets that are open now, at work or kept. */
+  /** Sockets that are open now, in use or idle. */
   openSockets = 0;
   /** How long the last response for a name took. */
   private readonly lookups = growingLru<number>();
@@ -155,14 +163,15 @@ export class Egress {
     }
     this.connect = this.connector(connectOptions);
     this.calls = this.agent(CALL_SOCKETS_PER_ORIGIN);
-    // No limit for streams: they end only when their listener leaves, so a full pool would be waited for without end.
+    // No limit for streams: they close only when their listener disconnects, so waiting for a full pool might never
+    // end.
     this.streams = this.agent(null);
   }
 
   /**
-   * The URL in its normal form, without fragment, if it may be dialled as far as is known without DNS: http or https, no
-   * user name or password, and a host that is a name or an allowed address. Names are judged by {@link request}, when their
-   * addresses are known. Throws {@link EgressRefusedError}.
+   * The normalized URL, without fragment, if it is allowed as far as is known without DNS: http or https, no user name
+   * or password, and a host that is a name or an allowed address. {@link request} checks names, when their addresses
+   * are known. Throws {@link EgressRefusedError}.
    */
   check(url: string | URL): URL {
     const text = typeof url === 'string' ? url.trim() : url.href;
@@ -172,7 +181,7 @@ export class Egress {
       );
     }
     const checked = parseUrl(text);
-    // URL parsers from Node 24 on accept labels such as `xn--`, and older ones refuse them.
+    // URL parsers from Node 24 on accept labels such as `xn--`, and older ones reject them.
     const hasInvalidPunycode =
       checked?.hostname.includes('xn--') && /(^|\.)xn--/.test(domainToUnicode(checked.hostname));
     if (!checked || hasInvalidPunycode) {
@@ -188,10 +197,10 @@ export class Egress {
   }
 
   /**
-   * Sends one request and resolves when the response headers are in; `body` must be read or destroyed. No deadline but
-   * the connect timeout (10 s, DNS included) and no byte limit on the body: both are the caller's.
+   * Sends one request and resolves with the response headers; `body` must be read or destroyed. No deadline except the
+   * connect timeout (10 s, DNS included) and no byte limit on the body: both are up to the caller.
    *
-   * Rejects with {@link EgressRefusedError} if the URL's scheme or address is refused, with `signal.reason` on abort,
+   * Rejects with {@link EgressRefusedError} if the URL's scheme or address is rejected, with `signal.reason` on abort,
    * and with the error of undici or the socket otherwise.
    */
   request(url: URL, options: EgressRequestOptions): Promise<Dispatcher.ResponseData> {
@@ -213,7 +222,8 @@ export class Egress {
 
   /**
    * {@link request} for the hot path: undici's handler interface instead of a promise and a stream, about 10 µs less a
-   * call. The caller has judged the header names, and sets `user-agent`; failures go to the handler, a refused scheme is thrown.
+   * call. The caller has checked the header names, and sets `user-agent`; failures go to the handler, a rejected scheme
+   * is thrown.
    */
   dispatch(
     url: URL,
@@ -225,16 +235,16 @@ export class Egress {
     agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
   }
 
-  /** How the last socket to this origin was opened; undefined when that is long ago. */
+  /** How the last socket to this origin was opened; undefined if that was long ago. */
   lastConnect(origin: string): LastConnect | undefined {
     return this.connects.get(origin);
   }
 
   /**
-   * Explains why this URL cannot be dialled: how many addresses its host has, and why none of
-   * them may be dialled, null when one may. The addresses are not returned, see {@link EgressRefusedError.ofName}.
+   * Explains why Slipway cannot connect to this URL: how many addresses its host has, and why none of them is allowed;
+   * null if one is. The addresses are not returned, see {@link EgressRefusedError.ofName}.
    *
-   * @throws what DNS says
+   * @throws the error of DNS
    */
   async locate(url: URL): Promise<{ addresses: number; refusal: EgressRefusedError | null }> {
     const { hostname, origin } = url;
@@ -256,7 +266,7 @@ export class Egress {
     }
   }
 
-  /** Opens one socket as a request would, TLS included, says what it is and closes it. @throws as {@link request} */
+  /** Opens one socket as a request would, TLS included, describes it and closes it. @throws as {@link request} */
   async dial(url: URL): Promise<DialledSocket> {
     const socket = await this.open(url);
     const tls = socket instanceof TLSSocket ? socket : null;
@@ -267,7 +277,7 @@ export class Egress {
 
   /**
    * Opens one socket as a request would, TLS included, and hands it over: the caller closes it and handles its errors,
-   * {@link close} does not end it. `https:` means TLS, anything else none. @throws as {@link request}
+   * {@link close} does not close it. `https:` means TLS, anything else none. @throws as {@link request}
    */
   open({ hostname, host, protocol, port }: URL): Promise<Socket> {
     return new Promise((resolve, reject) => {
@@ -279,8 +289,8 @@ export class Egress {
   }
 
   /**
-   * Ends every socket now; what is still running fails. Callers drain first: a stream has no end of its own, so waiting
-   * here might never return, and undici cannot destroy an Agent's sockets any more once `Agent.close` was called.
+   * Closes every socket immediately and fails running requests. Callers drain first: a stream never ends by itself, so
+   * waiting here might never return, and undici can no longer destroy an Agent's sockets after `Agent.close`.
    */
   async close(): Promise<void> {
     await Promise.all([this.calls.destroy(), this.streams.destroy()]);
@@ -298,7 +308,7 @@ export class Egress {
     });
   }
 
-  /** Judges address literals itself, because Node asks `lookup` for names only. */
+  /** Checks address literals itself, because Node calls `lookup` only for names. */
   private connector(connectOptions: EgressConnectOptions): buildConnector.connector {
     const connectTo = (port?: number) =>
       buildConnector({
@@ -317,7 +327,7 @@ export class Egress {
       try {
         this.judgeHost(options.hostname, originOf(options), port);
       } catch (error) {
-        // In a later turn, as a failing socket would: undici is still inside the call that asked for the connection.
+        // In a later turn, as with a failing socket: undici is still inside the call that requests the connection.
         queueMicrotask(() => callback(error as EgressRefusedError, null));
         return;
       }
@@ -340,7 +350,7 @@ export class Egress {
     };
   }
 
-  /** Dials what the rules list, and the rest through the proxy, with TLS to the host inside of the tunnel. */
+  /** Connects directly to listed addresses, and to others through the proxy, with TLS to the host inside the tunnel. */
   private tunnelling(proxy: URL, direct: buildConnector.connector, port: number): buildConnector.connector {
     return (options, callback) => {
       const literal = bareLiteral(options.hostname);
@@ -373,7 +383,7 @@ export class Egress {
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
   }
 
-  /** Asked once per connection by `net.connect`, which then dials only addresses from this response. */
+  /** Called once per connection by `net.connect`, which then connects only to addresses of this result. */
   private lookupFor(port?: number): LookupFunction {
     return (hostname, options, callback) => {
       const from = performance.now();
@@ -403,7 +413,7 @@ export class Egress {
     };
   }
 
-  /** @param port undefined for one at which no address is closed */
+  /** @param port undefined for a port at which no address is closed */
   private allows(address: string, hostname: string, port?: number): boolean {
     const isClosed = port === undefined ? undefined : this.closedPorts.get(port);
     return !isClosed?.(address) && this.policy.allows(address, hostname);

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
 import type { Egress, EgressRequestOptions } from './egress.js';
 
-/** A redirect that leads where it is not followed. */
+/** A redirect that is not followed. */
 export class RedirectRefusedError extends Error {
   constructor(
     readonly reason: 'too many' | 'without TLS' | 'another origin',
@@ -14,28 +14,27 @@ export class RedirectRefusedError extends Error {
   }
 }
 
-/** A request, and how many redirects are followed. */
 export interface FollowOptions extends Pick<EgressRequestOptions, 'headers' | 'body'> {
-  /** Default `GET`. Give anything else `redirectsMax: 0`: a body goes nowhere but where it was sent. */
+  /** Default `GET`. Use `redirectsMax: 0` with anything else: a body must not be sent to another address. */
   method?: Dispatcher.HttpMethod;
-  /** For everything together. */
+  /** Covers the whole chain. */
   signal: AbortSignal;
   redirectsMax: number;
   /** Stay within the origin of the first address. Default false. */
   sameOrigin?: boolean;
 }
 
-/** The response at the end of a chain of redirects, and who gave it. */
+/** The response at the end of a chain of redirects, and its URL. */
 export interface Followed {
   url: URL;
   answer: Dispatcher.ResponseData;
 }
 
 /**
- * Sends a request and follows redirects: each address passes {@link Egress.check} again, and none leaves TLS. A redirect to
- * nowhere is a response like any other.
+ * Sends a request and follows redirects: each address is checked by {@link Egress.check} again, and none leaves TLS. A
+ * redirect without a target is a response like any other.
  *
- * @throws RedirectRefusedError, EgressRefusedError, and what {@link Egress.request} rejects with
+ * @throws RedirectRefusedError, EgressRefusedError, and errors of {@link Egress.request}
  */
 export async function follow(egress: Egress, start: URL, options: FollowOptions): Promise<Followed> {
   const { method = 'GET', redirectsMax, sameOrigin = false, ...request } = options;
@@ -56,11 +55,11 @@ export async function follow(egress: Egress, start: URL, options: FollowOptions)
   }
 }
 
-/** A whole body; null when it is larger than `bytesMax`, of which no more is read then. */
+/** A whole body; null when it is larger than `bytesMax`, after which reading stops. */
 export async function readWithin(body: Readable, bytesMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // Leaving the loop destroys the body, and with it its socket.
+  // Leaving the loop destroys the body and its socket.
   for await (const chunk of body as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes > bytesMax) return null;
@@ -69,7 +68,7 @@ export async function readWithin(body: Readable, bytesMax: number): Promise<Buff
   return Buffer.concat(chunks);
 }
 
-/** Ends a body that nobody reads. */
+/** Discards a body that nobody reads. */
 export function discard(body: Dispatcher.ResponseData['body']): void {
   body.on('error', () => undefined).destroy();
 }

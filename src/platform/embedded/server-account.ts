@@ -8,12 +8,12 @@ import { StartError } from '../../config/env.js';
 const needsGlibc =
   'The packaged Postgres needs glibc 2.27 or newer (so not Alpine): use a Debian-based image, or set DATABASE_URL.';
 
-/** True when a database was made for this data folder, here or where `pg-location` says. */
+/** True when a database was created for this data folder, here or at the location in `pg-location`. */
 export function holdsDatabase(dataDir: string): boolean {
   return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
 }
 
-/** File beside a database that `slipway move` has copied elsewhere. */
+/** File next to a database that `slipway move` has copied elsewhere. */
 const MOVED = 'pg-moved';
 
 /** Marks the database of a data folder as moved to another one. */
@@ -22,7 +22,7 @@ export async function noteMove(dataDir: string, databaseUrl: string): Promise<vo
   await writeFile(resolve(dataDir, MOVED), `${host}${pathname} at ${new Date().toISOString()}\n`);
 }
 
-/** @throws StartError when the database of a data folder was moved: it would be a second truth */
+/** @throws StartError when the database of a data folder was moved: two databases would diverge */
 export async function requireUnmoved(dataDir: string): Promise<void> {
   const moved = await readFile(resolve(dataDir, MOVED), 'utf8').catch(() => null);
   if (moved === null) return;
@@ -32,21 +32,21 @@ export async function requireUnmoved(dataDir: string): Promise<void> {
   );
 }
 
-/** The system account Postgres runs as when it is not our own, because Postgres refuses to run as root. */
+/** The system account that Postgres runs as, if it is not that of this process: Postgres refuses to run as root. */
 export interface Account {
   uid: number;
   gid: number;
 }
 
 /**
- * All that Postgres sees of the environment: none of our secrets, no PG* variables, messages in English (we read
- * them), and a time zone, which spares initdb the search through all of them.
+ * The environment of Postgres: no secrets of this service, no PG* variables, messages in English (they are parsed), and
+ * a time zone, so that initdb does not search for one.
  */
 export const serverEnv = { LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * The account to run Postgres as: undefined (our own) unless we are root. Root takes the owner of the existing data
- * directory, else `postgres`, else `nobody`; it creates no account.
+ * The account to run Postgres as: undefined (that of this process) unless it is root. Root takes the owner of the
+ * existing data directory, else `postgres`, else `nobody`; it creates no account.
  *
  * @throws StartError when root finds none of them.
  */
@@ -66,7 +66,7 @@ export async function chooseAccount(dataDirectory: string): Promise<Account | un
 }
 
 /**
- * The environment for programs that refuse a user without a name, which container platforms choose: nss_wrapper (Debian's
+ * The environment for programs that reject a user without a name, common on container platforms: nss_wrapper (Debian's
  * libnss-wrapper) gives it one, if it is installed.
  *
  * @param passwdFile is written when the user has no name
@@ -80,7 +80,7 @@ export async function namedEnv(account: Account | undefined, passwdFile: string)
   return { ...serverEnv, ...wrapper };
 }
 
-/** True if `account` (undefined: this process's) may execute the file, or enter the folder, at `path`. */
+/** True if `account` (undefined: that of this process) can execute the file, or enter the folder, at `path`. */
 export async function mayUse(account: Account | undefined, path: string): Promise<boolean> {
   if (account) return (await run('/bin/sh', ['-c', 'test -x "$0"', path], account)).code === 0;
   return access(path, constants.X_OK).then(
@@ -90,7 +90,8 @@ export async function mayUse(account: Account | undefined, path: string): Promis
 }
 
 /**
- * Runs a program to its end as `account`, with `input` on its standard input and `env` as its whole environment. A failing exit code is a result.
+ * Runs a program until it exits, as `account`, with `input` on its standard input and `env` as its whole environment. A
+ * failing exit code is a result.
  *
  * @throws StartError when the program cannot be executed at all.
  */
@@ -106,20 +107,20 @@ export function run(
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     child.once('close', (code) => resolve({ code, stderr }));
     child.once('error', (error: NodeJS.ErrnoException) => reject(cannotRun(program, error)));
-    child.stdin.on('error', () => undefined); // EPIPE when it ends early: its exit code tells the reason
+    child.stdin.on('error', () => undefined); // EPIPE when it exits early: its exit code gives the reason
     child.stdin.end(input);
   });
 }
 
-/** Why a program could not be executed. ENOENT on a file that is there means that its loader is not: no glibc. */
+/** Why a program could not be executed. ENOENT on an existing file means that its loader is missing: no glibc. */
 export function cannotRun(program: string, cause: NodeJS.ErrnoException): StartError {
   if (cause.code === 'ENOENT' && existsSync(program)) return new StartError(needsGlibc, { cause });
   return new StartError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, { cause });
 }
 
 /**
- * Turns what a Postgres program wrote before it failed into an error: one sentence for the causes we know, else its
- * last lines. `step` names the step, for example "Postgres did not start".
+ * Turns the output of a failed Postgres program into an error: a message for known causes, else the last lines. `step`
+ * names the step, for example "Postgres did not start".
  */
 export function explainFailure(step: string, stderr: string): StartError {
   const nameless = /could not look up effective user ID (\d+)/.exec(stderr);

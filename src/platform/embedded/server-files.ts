@@ -1,11 +1,12 @@
 /**
  * The files of the embedded Postgres: the programs of the npm package, and the data directory.
  *
- * Programs run where npm put them, or from a copy that the account of Postgres can reach. A data directory is made in a
- * draft beside its place and renamed when it is complete, so that a killed start leaves nothing that looks complete. Its
- * password lies in it (`slipway.password`); `pg-location` in the data folder says where it lies when not in `pg`.
+ * Programs run where npm put them, or from a copy that the account of Postgres can reach. A data directory is created
+ * as a draft next to its final path and renamed when it is complete, so that a killed start leaves nothing that looks
+ * complete. It contains its password (`slipway.password`); `pg-location` in the data folder names its path when it is
+ * not in `pg`.
  *
- * A fault that the operator must mend is a StartError with a message.
+ * Problems that the operator must fix are StartErrors with a message.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import {
@@ -29,10 +30,10 @@ import { readIfThere, syncFolder } from '../files/files.js';
 import { StartError } from '../../config/env.js';
 import { explainFailure, mayUse, namedEnv, run, type Account } from './server-account.js';
 
-/** Filling a folder takes seconds: an unfinished one as old as this was left by a process that was killed. */
+/** Filling a folder takes seconds: an unfinished one this old was left by a killed process. */
 const abandonedAfterMs = 10 * 60_000;
 
-/** The Postgres programs, and the account they run as (undefined: our own). */
+/** The Postgres programs, and the account they run as (undefined: that of this process). */
 export interface Installation {
   initdb: string;
   postgres: string;
@@ -43,9 +44,9 @@ export interface Installation {
 
 /**
  * Finds the programs of the npm package for this platform and makes them runnable for `account`: restores the library
- * links that npm leaves to an install script (ours are off), and, where that cannot be done in place or `account`
- * cannot reach the folder (a checkout in a home that only root may enter), copies the 60 MB once to {@link sparePlace}, in
- * about 0.3 s.
+ * links that npm leaves to an install script (disabled for Slipway), and, if that cannot be done in place or `account`
+ * cannot reach the folder (a checkout in a home that only root can enter), copies the 60 MB once to {@link sparePlace},
+ * in about 0.3 s.
  *
  * @throws StartError when the package is not installed.
  */
@@ -55,7 +56,7 @@ export async function findInstallation(account: Account | undefined): Promise<In
   let root: string;
   let version: string;
   try {
-    root = dirname(dirname(createRequire(import.meta.url).resolve(name))); // it exports only dist/index.js
+    root = dirname(dirname(createRequire(import.meta.url).resolve(name))); // The package exports only dist/index.js.
     ({ version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string });
   } catch (cause) {
     throw new StartError(
@@ -73,7 +74,7 @@ export async function findInstallation(account: Account | undefined): Promise<In
       await buildFolder(copy, 'native', async (draft) => {
         await cp(source, join(draft, 'native'), { recursive: true, verbatimSymlinks: true });
         await restoreLinks(join(draft, 'native'));
-        // An npm run with umask 077 leaves files that only their owner may read.
+        // An npm run with umask 077 leaves files that only their owner can read.
         await run('/bin/chmod', ['-R', 'a+rX', draft], undefined);
       });
     }
@@ -84,11 +85,11 @@ export async function findInstallation(account: Account | undefined): Promise<In
 }
 
 /**
- * A folder that any account may enter and only we may write to, for what cannot stay where it is. Root's is below
- * /var/lib and keeps data; anybody else's is below /var/tmp and holds programs only, which are copied again when the
- * system cleans up there. A folder that somebody else made under that name is refused.
+ * A folder that any account can enter and only this one can write to, for files that cannot remain where they are.
+ * Root's is under /var/lib and keeps data; that of any other account is under /var/tmp and holds only programs, which
+ * are copied again after a cleanup. A folder that somebody else created under that name is rejected.
  *
- * @throws StartError when it is not ours.
+ * @throws StartError when it belongs to another account.
  */
 async function sparePlace(): Promise<string> {
   const uid = process.getuid?.() ?? 0;
@@ -104,7 +105,7 @@ async function sparePlace(): Promise<string> {
   return folder;
 }
 
-/** Returns false where a link is missing and we may not write it. The list names files as `native/lib/…`. */
+/** Returns false if a link is missing and cannot be written. The list names files as `native/lib/…`. */
 async function restoreLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
@@ -118,11 +119,11 @@ async function restoreLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Fills a new folder beside `target` and gives it the name `target` when it is complete. A process killed in the
- * middle leaves nothing that looks complete, and of two processes at the same instant one wins: the other's work is
- * dropped. `proof` is a path inside every complete folder. Returns whether the folder is ours.
+ * Fills a new folder next to `target` and renames it to `target` when it is complete. A killed process leaves nothing
+ * that looks complete, and of two concurrent processes one wins: the other's work is dropped. `proof` is a path inside
+ * every complete folder. Returns whether this process created the folder.
  *
- * @throws what `fill` throws, or the error of the file system.
+ * @throws errors of `fill`, or of the file system.
  */
 async function buildFolder(target: string, proof: string, fill: (draft: string) => Promise<void>): Promise<boolean> {
   const draft = await mkdtemp(`${target}.draft-`);
@@ -134,12 +135,15 @@ async function buildFolder(target: string, proof: string, fill: (draft: string) 
     if (await stat(join(target, proof)).catch(() => undefined)) return false;
     throw error;
   }
-  // The new name must reach the disk before the first commit does, or a power cut takes both.
+  // The new name must reach the disk before the first commit does, or a power cut loses both.
   await syncFolder(dirname(target));
   return true;
 }
 
-/** Removes what killed processes left of building `target`. Cheap enough for every start: it reads one folder. */
+/**
+ * Removes unfinished folders of killed processes that were building `target`. Cheap enough for every start: it reads
+ * one folder.
+ */
 async function removeAbandonedDrafts(target: string): Promise<void> {
   const parent = dirname(target);
   for (const name of await readdir(parent)) {
@@ -150,16 +154,17 @@ async function removeAbandonedDrafts(target: string): Promise<void> {
   }
 }
 
-/** The database, and the role that owns it. The role may create databases and is not a superuser, as in production. */
+/** The database, and the role that owns it. The role can create databases and is not a superuser, as in production. */
 export const databaseName = 'slipway';
 
-/** Inside the data directory, so that a cluster and its password cannot part. Mode 0600. */
+/** Inside the data directory, so that a cluster and its password are never separated. Mode 0600. */
 const passwordFile = 'slipway.password';
 
 /**
- * Where the data directory of `dataDir` lies, or will lie: where `<dataDir>/pg-location` says; else in `<dataDir>/pg`;
- * or, when `account` cannot enter `dataDir`, in {@link sparePlace} under a name made from the path of `dataDir`.
- * An existing directory is used, so that a later change of permissions does not start an empty database beside the real one.
+ * The path of the data directory of `dataDir`, existing or not: the one in `<dataDir>/pg-location`; else
+ * `<dataDir>/pg`; or, when `account` cannot enter `dataDir`, a folder in {@link sparePlace} named after the path of
+ * `dataDir`. An existing directory is used, so that a later change of permissions does not start an empty database next
+ * to the real one.
  */
 export async function locateDataDirectory(dataDir: string, account: Account | undefined): Promise<string> {
   const noted = await readIfThere(noteIn(dataDir));
@@ -170,7 +175,7 @@ export async function locateDataDirectory(dataDir: string, account: Account | un
   return join(await sparePlace(), `pg-${hash}`);
 }
 
-/** Leaves a note in `dataDir` when its data directory lies elsewhere. Written after the data directory exists. */
+/** Records the path of the data directory in `dataDir` if it is elsewhere. Written after the data directory exists. */
 export async function noteLocation(dataDir: string, dataDirectory: string): Promise<void> {
   if (dirname(dataDirectory) === dataDir) return;
   const reason =
@@ -178,18 +183,17 @@ export async function noteLocation(dataDir: string, dataDirectory: string): Prom
   await writeFile(noteIn(dataDir), `${dataDirectory}\n${reason}\n`);
 }
 
-/** Removes the data directory and the note on it. */
 export async function removeDataDirectory(dataDir: string, dataDirectory: string): Promise<void> {
   await rm(dataDirectory, { recursive: true, force: true });
   await rm(noteIn(dataDir), { force: true });
 }
 
 /**
- * Makes sure that there is a data directory of our major version, with the role and database `slipway`. Returns
- * whether it was created now, by us, and the password of the role.
+ * Ensures that a data directory of this major version exists, with the role and database `slipway`. Returns whether
+ * this call created it, and the password of the role.
  *
- * @throws StartError for another major version, a folder with other content, a lost data directory, or
- *   when initdb fails.
+ * @throws StartError for another major version, a folder with other content, a lost data directory, or when initdb
+ * fails.
  */
 export async function ensureCluster(
   installation: Installation,
@@ -201,7 +205,7 @@ export async function ensureCluster(
   let version = await readIfThere(join(dataDirectory, 'PG_VERSION'));
   let created = false;
   if (!version) {
-    // No data directory is the normal first start, unless a note says there was one, or something else lies there.
+    // No data directory is the normal first start, unless a note names one, or the folder has other content.
     if ((await readdir(dataDirectory).catch(() => [])).length > 0) {
       throw new StartError(
         `${dataDirectory} is not a Postgres data directory: move it away, or choose another data folder.`,
@@ -230,9 +234,8 @@ export async function ensureCluster(
 }
 
 /**
- * Fills an empty folder. Nothing waits for the disk until one sync at the end (0.15 s; syncing every step costs 0.7 s).
- * The builtin C.UTF-8 sorts the same on every platform. initdb's own superuser gets no password, so that nobody can
- * log in as it.
+ * Fills an empty folder. The disk is synced only once, at the end (0.15 s; syncing every step costs 0.7 s). The builtin
+ * C.UTF-8 sorts the same on every platform. initdb's own superuser gets no password, so that nobody can log in as it.
  */
 async function fillCluster(
   installation: Installation,

@@ -24,47 +24,48 @@ export const statusOf = {
 /** Why a request failed. */
 export type ErrorKind = keyof typeof statusOf;
 
-/** The caller that an error is written for: the parts of it that say what it may read. */
+/** The caller that an error is written for: what decides what it can read. */
 export interface ErrorReader {
   accountId: string;
-  /** Id of its credential. */
   keyId: string;
   grant?: HoldingGrant;
-  /** Rights of the credential; null: all of the account. */
+  /** Rights of the credential; null: all rights of the account. */
   scopes: readonly { level: string; namespace: string | null }[] | null;
-  /** Counts what ended the logins of the account: links carry it. */
+  /** Incremented when the client authorizations of the account are revoked; links contain it. */
   loginsEpoch?: number;
 }
 
 /**
- * An error with a message for the caller. `detail` goes to the log only.
+ * An error with a message for the caller. `detail` goes only to the log.
  *
- * Domain code throws these and nothing else; the error filter turns them into a status and one of the bodies.
+ * Domain code throws only these; the error filter turns them into a status and one of the bodies.
  */
 export abstract class DomainError extends Error {
   /** Decides the status, in {@link statusOf}. */
   abstract readonly kind: ErrorKind;
-  /** The word clients match on (`not_found`, `validation_error`, …). */
+  /** The code that clients match on (`not_found`, `validation_error`, …). */
   abstract readonly code: string;
-  /** Text of the one-field body where the contract fixes it, the message then being the hint; the message otherwise. */
+  /**
+   * Text of the one-field body if the contract fixes it: the message is then the hint. Otherwise the body has the
+   * message.
+   */
   readonly registryText?: string;
-  /** The whole body where the contract fixes another one for this failure alone; that of the route's family otherwise. */
+  /** The whole body if the contract fixes another one for this failure alone; otherwise that of the route's family. */
   readonly ownBody?: object;
-  /** Set when the same request may work after this long: sent as `Retry-After`. */
+  /** Set when the same request can succeed after this long: sent as `Retry-After`. */
   readonly retryAfterSeconds?: number;
-  /** Advice for the header `Slipway-Hint` where the contract fixes the text. Elsewhere the message contains the advice. */
+  /** Advice for the header `Slipway-Hint` if the contract fixes the text. Otherwise the message contains the advice. */
   readonly advice?: string;
-  /** Of a page: the address that the browser is led to instead. */
+  /** For a page: the address to which the browser is redirected instead. */
   readonly location?: string;
-  /** Headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Code of the JSON-RPC body where clients know one; otherwise the status decides. */
+  /** Code of the JSON-RPC body if clients know one; otherwise the status decides. */
   readonly rpcCode?: number;
-  /** The field of a page's form that the error concerns, by default the one whose name the message begins with. */
+  /** The field of a page's form that the error concerns, by default the one whose name starts the message. */
   field?: string;
-  /** Of a 401: further parameters of `WWW-Authenticate`, such as `scope="mcp"`. */
+  /** For a 401: further parameters of `WWW-Authenticate`, such as `scope="mcp"`. */
   readonly challenge?: string;
-  /** True with `retryAfterSeconds` when clients must still not repeat the request by themselves. */
+  /** True with `retryAfterSeconds` when clients must nevertheless not repeat the request automatically. */
   readonly noRetry?: boolean;
 
   constructor(
@@ -81,13 +82,13 @@ export abstract class DomainError extends Error {
     return this;
   }
 
-  /** Returns this error with what only some callers can read, if this one can, and otherwise without. */
+  /** Returns this error with the parts that only some callers can read, if this caller can; otherwise without them. */
   forReader(_reader: ErrorReader): DomainError {
     return this;
   }
 }
 
-/** Base class of the errors of one kind; `code` is the word that clients match on. */
+/** Base class of the errors of one kind; `code` is what clients match on. */
 export function errorOf<Kind extends ErrorKind>(kind: Kind, code: string = kind) {
   abstract class OfKind extends DomainError {
     readonly kind = kind;
@@ -96,19 +97,18 @@ export function errorOf<Kind extends ErrorKind>(kind: Kind, code: string = kind)
   return OfKind;
 }
 
-/** The input does not have the promised form; the message says which part and what was expected. */
+/** The input does not have the promised form; the message names the invalid part and the expected form. */
 export class InvalidInputError extends errorOf('invalid', 'validation_error') {}
 
-/** The thing does not exist, or the caller cannot see it. */
+/** The target does not exist or is hidden from the caller. */
 export class NotFoundError extends errorOf('not_found') {}
 
-/** The caller may not do this. */
+/** The caller is not allowed to do this. */
 export class ForbiddenError extends errorOf('forbidden') {}
 
-/** The request contradicts the state of the thing; repeating it does not help. */
+/** The request contradicts the state of the target; repeating it does not help. */
 export class ConflictError extends errorOf('conflict') {}
 
-/** No route for this path and method. */
 export function routeNotFound(method: string, path: string): NotFoundError {
   return new NotFoundError(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
 }
@@ -127,25 +127,24 @@ export class MethodNotAllowedError extends errorOf('method_not_allowed') {
 /** The request brings more bytes than are accepted. */
 export class TooLargeError extends errorOf('too_large', 'validation_error') {}
 
-/** The media type or content coding of the request is not taken (RFC 9110 section 15.5.16). */
+/** The media type or content coding of the request is not supported (RFC 9110 section 15.5.16). */
 export class UnsupportedMediaError extends errorOf('unsupported', 'validation_error') {
   override readonly headers: Record<string, string>;
 
-  /** @param codings the content codings that are taken, of a request in another one */
+  /** @param codings the supported content codings, if the request uses another one */
   constructor(message: string, codings?: string) {
     super(message);
     this.headers = codings === undefined ? {} : { 'accept-encoding': codings };
   }
 }
 
-/** The request did not arrive in its time. */
 export class TooSlowError extends errorOf('too_slow') {
   constructor(msMax: number) {
     super(`The request did not arrive within ${msMax / 1_000} s.`);
   }
 }
 
-/** The caller, or all callers together, have as many as they may. */
+/** The caller, or all callers together, have reached a limit. */
 export class TooManyError extends errorOf('rate_limited') {
   constructor(
     message: string,
@@ -155,7 +154,7 @@ export class TooManyError extends errorOf('rate_limited') {
   }
 }
 
-/** The service cannot do this right now. */
+/** The service cannot do this now. */
 export class UnavailableError extends errorOf('unavailable') {
   constructor(
     message: string,

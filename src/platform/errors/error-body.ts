@@ -9,7 +9,9 @@ export interface ErrorAnswer {
   body: object;
 }
 
-/** JSON-RPC's own codes where it has them; otherwise ours, -33000 less the status, outside of what it reserves. */
+/**
+ * JSON-RPC's own codes where it has them; otherwise Slipway's, -33000 less the status, outside of the reserved range.
+ */
 export function rpcCodeOf(status: number): number {
   if (status === 400) return -32600;
   return status === 500 ? -32603 : -33_000 - status;
@@ -41,12 +43,12 @@ export function domainErrorOf(error: unknown): DomainError | null {
 }
 
 /**
- * The response to an error. Its body has no member besides those of its family: where the contract fixes the text, the advice
- * is the header {@link HINT_HEADER}, and in a JSON-RPC error `data.hint`. Anything that is not a domain error
- * ({@link domainErrorOf}) becomes a 500 that says nothing internal.
+ * The response to an error. Its body has no member besides those of its family: where the contract fixes the text, the
+ * advice is the header {@link HINT_HEADER}, and in a JSON-RPC error `data.hint`. Anything that is not a domain error
+ * ({@link domainErrorOf}) becomes a 500 without internal details.
  *
- * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: published clients repeat 409 and 5xx twice,
- * a tool call too, unless told not to.
+ * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: otherwise published clients repeat 409
+ * and 5xx twice, even for a tool call.
  *
  * @param reader the caller; absent where it is unknown
  */
@@ -62,8 +64,8 @@ export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorR
     const description = message.replace(/["\\]/g, "'");
     headers['www-authenticate'] = `Bearer realm="slipway", error_description="${description}"${further}`;
   }
-  // One connection is accepted in a turn of the event loop, so a caller that repeats without a pause gets one response a turn,
-  // and others' requests run in between: their p95 was 31 to 40 ms beside 24 such callers, and 14 to 20 with this
+  // One connection is accepted in a turn of the event loop, so a caller that repeats without a pause gets one response
+  // a turn, and other requests run in between: with 24 such callers, their p95 was 31 to 40 ms, and 14 to 20 with this
   // (`node bench/hostile.mjs --only w4`).
   if (kind === 'rate_limited') headers['connection'] = 'close';
   if (domainError?.retryAfterSeconds !== undefined) headers['retry-after'] = String(domainError.retryAfterSeconds);
@@ -74,7 +76,7 @@ export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorR
   const text = domainError?.registryText ?? message;
   const hint = domainError?.advice ?? (text === message || family === 'connections' ? undefined : message);
   if (hint !== undefined && family !== 'json-rpc') {
-    // `%`, line ends and what is not ASCII are percent-encoded UTF-8.
+    // `%`, line ends and non-ASCII characters are percent-encoded UTF-8.
     let value = '';
     for (const character of hint.toWellFormed()) {
       const encoded = /^[ -$&-~]$/.test(character) ? character : encodeURIComponent(character);

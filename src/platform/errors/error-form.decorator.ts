@@ -1,6 +1,7 @@
 /**
- * Which of the contract's error bodies (Spec 7) a path answers with. The controller of a first path segment says it with
- * `@ErrorForm`, also for paths below the segment that no route matches. Everything else has the one-field body, `registry`.
+ * Selects the contract's error body (Spec 7) of a path. The controller of a first path segment declares it with
+ * `@ErrorForm`, including paths under the segment that no route matches. Everything else has the one-field body,
+ * `registry`.
  *
  * - `registry`: `{error: message}`
  * - `connections`: `{error: code, message}`
@@ -14,13 +15,13 @@ type FamilyOf = (path: string, method: string) => ErrorFamily;
 
 const forms = new Map<string, FamilyOf>();
 
-/** Declares the bodies of errors at and below a first path segment, such as `connect`. */
+/** Declares the bodies of errors at and under a first path segment, such as `connect`. */
 export function ErrorForm(segment: string, family: FamilyOf): ClassDecorator {
   return () => void forms.set(segment, family);
 }
 
 /**
- * The family of a canonical path, which decides for whatever never reaches a route.
+ * The family of a canonical path, also for requests that never reach a route.
  *
  * @param method in any case; without one the path is read, not written
  */

@@ -27,7 +27,7 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
   if (status === 404) {
     const path = request.originalUrl.split('?')[0] ?? '';
     const methods = methodsOf(routes, path);
-    // OPTIONS has no routes of its own: the filter answers it from this error.
+    // OPTIONS has no routes of its own: the filter responds to it from this error.
     const isServed = request.method !== 'OPTIONS' && methods.includes(request.method);
     return methods.length > 0 && !isServed
       ? new MethodNotAllowedError(request.method, methods)
@@ -40,14 +40,13 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
 /** A request, with its caller behind the access guard. */
 type GrantedRequest = Request & { grant?: { caller: ErrorReader } };
 
-/** True for a person who opens an address, and no client of MCP. Documents below `/.well-known/` are for programs (RFC 8615). */
+/** True for a user who opens an address in a browser. Documents under `/.well-known/` are for programs (RFC 8615). */
 function isBrowser(request: Request): boolean {
   const { accept = '', authorization } = request.headers;
   const isProgram = authorization !== undefined || accept.includes('text/event-stream');
   return wantsPage(request) && !isProgram && !request.path.startsWith('/.well-known/');
 }
 
-/** The path, relative to the root, of the page whose form has this path. */
 function pageAbove(path: string, routes: Route[]): string {
   const parent = path.slice(0, path.lastIndexOf('/'));
   return parent === '' || methodsOf(routes, parent).includes('GET') ? parent.slice(1) : pageAbove(parent, routes);
@@ -61,7 +60,7 @@ function nearestPath(asked: string, routes: Route[]): string {
   return nearest === null ? '' : ` Did you mean /${nearest}?`;
 }
 
-/** The one exit for errors: domain error in, status and one of the two bodies out; for an unknown path in a browser a page. */
+/** The one exit for errors: takes domain errors, sends a status and a body; for an unknown path in a browser a page. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');
@@ -105,11 +104,14 @@ export class ErrorFilter implements ExceptionFilter {
       const hint = `${headers[HINT_HEADER] ?? ''}${nearestPath(askedUrl(request), routes)}`.trimStart();
       if (hint !== '') headers[HINT_HEADER] = hint;
     }
-    // A route may have said already of what type its success is.
+    // A route might already have set the type of its success.
     response.status(status).type('json').set(headers).json(body);
   }
 
-  /** Sends the page for an address that has none, or leads who is signed in from the name of a server or namespace to its page. */
+  /**
+   * Sends the page for an unknown address, or redirects a signed-in user from the name of a server or namespace to its
+   * page.
+   */
   private async sendPage(request: Request, response: Response, status: number): Promise<void> {
     const find = signedInAt.get(this.env);
     const signedIn = await find?.(request).catch(() => null);

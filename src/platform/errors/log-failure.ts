@@ -7,8 +7,9 @@ import { statusOf } from './domain-error.js';
 import { domainErrorOf } from './error-body.js';
 
 /**
- * Logs unexpected errors with their cause at error, and domain errors in one line at debug. An unreachable database is also a
- * warning that names no route, so that the logger writes the warnings of an outage once a minute, with their number.
+ * Logs unexpected errors with their cause at error, and domain errors in one line at debug. An unreachable database is
+ * also a warning that names no route, so that the logger combines the warnings of an outage into one a minute, with
+ * their number.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
   const route = `${request.method} ${request.url?.split('?')[0]}`;
@@ -18,7 +19,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
     logger.error({ msg: `${route} failed`, requestId, err: error });
     return;
   }
-  // Not logged in full: a message about an input may quote a secret in it.
+  // Not logged in full: a message about an input can quote a secret in it.
   const { detail } = failure;
   const reason = failure.kind === 'invalid' || failure.kind === 'unprocessable' ? failure.code : failure.message;
   if (failure instanceof DatabaseUnreachableError) {
@@ -31,7 +32,10 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   logger.debug({ msg: `${route} answered ${statusOf[failure.kind]}`, requestId, reason, detail: brief(detail) });
 }
 
-/** An error in a word and a message: its other fields may hold what an upstream or the database said, secrets too. */
+/**
+ * The class and message of an error: its other fields can contain data of an upstream or the database, including
+ * secrets.
+ */
 function brief(detail: unknown): unknown {
   if (!types.isNativeError(detail)) return detail;
   const { code, message } = detail as NodeJS.ErrnoException;

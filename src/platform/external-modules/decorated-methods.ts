@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { type DiscoverableDecorator, DiscoveryService, MetadataScanner } from '@nestjs/core';
 
-/** A method of a provider with a decorator. */
 export interface DecoratedMethod<Options> {
   /** `Module.Provider.method` */
   name: string;
@@ -22,13 +21,13 @@ export class DecoratedMethods {
   /**
    * Finds the methods with a decorator that `DiscoveryService.createDecorator` made.
    *
-   * @throws Error for two methods of one name, and for a provider of another scope than the default
+   * @throws Error for two methods with one name, and for a provider with a scope other than the default
    */
   find<Options>(decorator: DiscoverableDecorator<Options>): DecoratedMethod<Options>[] {
     const instances = new Set<object>();
     const methods = this.discoveryService.getProviders().flatMap((wrapper) => {
       const instance = wrapper.instance as object | null;
-      // A provider may have several tokens.
+      // A provider can have several tokens.
       if (typeof instance !== 'object' || instance === null || instances.has(instance)) return [];
       instances.add(instance);
       const module = wrapper.host?.name ?? '';

@@ -1,6 +1,9 @@
 import type { InitializeHook, ResolveHook } from 'node:module';
 
-/** The modules outside the tree, and what they share with Slipway. Folders and files are URLs, those of folders with a slash at the end. */
+/**
+ * Modules outside the tree, and the packages they share with Slipway. Folders and files are URLs; those of folders end
+ * with a slash.
+ */
 export interface PeerResolution {
   modules: { folder: string; peers: string[] }[];
   /** A file of Slipway. */
@@ -16,8 +19,9 @@ export const initialize: InitializeHook<PeerResolution> = (data) => {
 };
 
 /**
- * Resolves imports of a module outside the tree: `@slipway/module` is the entry point, peers come from Slipway even if the module
- * has a copy to compile with, and so do packages that it does not have. Node calls it for every import, in a thread of its own.
+ * Resolves imports of a module outside the tree: `@slipway/module` is the entry point, peers come from Slipway even if
+ * the module has a copy to compile with, as do packages that it lacks. Node calls it for every import, in a separate
+ * thread.
  */
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const module = resolution.modules.find(({ folder }) => context.parentURL?.startsWith(folder));
@@ -31,7 +35,7 @@ export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     if (isPeer) return fromModule();
-    // Without a copy of Slipway's either, the error names the module's file.
+    // Without a copy in Slipway either, the error names the module's file.
     return fromSlipway().catch(() => {
       throw error;
     });

@@ -14,7 +14,10 @@ export async function readIfThere(file: string): Promise<string | null> {
   });
 }
 
-/** A stream of a file; null without a file. The file may vanish while it is read. @throws other errors of the file system */
+/**
+ * A stream of a file; null without a file. The file can be deleted while it is read. @throws other errors of the file
+ * system
+ */
 export async function streamIfThere(file: string): Promise<Readable | null> {
   try {
     return (await open(file)).createReadStream();
@@ -24,7 +27,10 @@ export async function streamIfThere(file: string): Promise<Readable | null> {
   }
 }
 
-/** Paths of all files below a folder; none without a folder, and none of folders that vanish. @throws other errors of the file system */
+/**
+ * Paths of all files under a folder; none without a folder, and none of folders that are deleted meanwhile. @throws
+ * other errors of the file system
+ */
 export async function* filesBelow(folder: string): AsyncIterable<string> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -46,7 +52,7 @@ export async function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Makes a file that appears complete or not at all; of two processes at the same instant one wins.
+ * Creates a file that appears complete or not at all; of two concurrent processes one wins.
  *
  * @returns its content, which another process may have written
  * @throws errors of the file system
@@ -65,14 +71,14 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
 }
 
 /**
- * Mode of `DATA_DIR`: other accounts may pass it and not list it. Where the service is root, the embedded Postgres runs as
+ * Mode of `DATA_DIR`: other accounts can pass it but not list it. If the service is root, the embedded Postgres runs as
  * another account.
  */
 export const PASSABLE = 0o711;
 
 /**
- * Creates a folder and those above it, for this account alone unless `mode` says otherwise. Not `mkdir` with `recursive`: in a file system without new folders (`/proc`)
- * Node 20 then tries forever.
+ * Creates a folder and those above it, for this account alone unless `mode` says otherwise. Not `mkdir` with
+ * `recursive`: in a file system without new folders (`/proc`) Node 20 would try forever.
  *
  * @throws errors of the file system
  */
@@ -97,7 +103,7 @@ export async function syncFile(file: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-/** Flushes the names in a folder to the disk, where the system can sync folders. */
+/** Flushes the names in a folder to the disk, if the system can sync folders. */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     await syncFile(folder);

@@ -1,27 +1,30 @@
 /**
  * Accepts several new connections in one turn of the event loop.
  *
- * libuv accepts one connection in a turn for each handle that listens, so new connections wait behind others when turns are
- * long: beside a flood of connections the p95 of a request on a new one was 5 s, and 0.9 s with four handles and the backlog
- * (`node bench/hostile.mjs`). A child process duplicates the listening socket: Node has no other way. The handles belong to
- * the server, which counts and bounds their connections as its own, and close with its own. Where a socket cannot be
- * duplicated, as on Windows, the server works as it does otherwise. A worker (`WORKERS`) has no socket of its own: the
- * supervisor accepts, in a loop that is idle.
+ * libuv accepts one connection in a turn for each handle that listens, so new connections wait behind others when turns
+ * are long: during a flood of connections the p95 of a request on a new one was 5 s, and 0.9 s with four handles and
+ * the backlog (`node bench/hostile.mjs`). A child process duplicates the listening socket: Node has no other way. The
+ * handles belong to the server, which counts and limits their connections as its own and closes them. If a socket
+ * cannot be duplicated, as on Windows, the server works without more handles. A worker (`WORKERS`) has no socket: the
+ * supervisor accepts, in an idle loop.
  */
 import { spawn } from 'node:child_process';
 import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 
-/** Connections that the kernel sets up before they are accepted. The kernel's own bound (`somaxconn`) is 4,096 by default. */
+/**
+ * Connections that the kernel sets up before they are accepted. The kernel's own limit (`somaxconn`) is 4,096 by
+ * default.
+ */
 const BACKLOG = 4_096;
 
 /** Handles besides the server's own. */
 const MORE_HANDLES = 3;
 
-/** Time for the child to answer. It takes 40 ms. */
+/** Timeout of the child. It takes 40 ms. */
 const DUPLICATION_MS_MAX = 5_000;
 
-/** What Node keeps of a listening socket. */
+/** Node's object for a listening socket. */
 interface Handle {
   onconnection: unknown;
   listen(backlog: number): number;
@@ -29,10 +32,9 @@ interface Handle {
   [owner: symbol]: unknown;
 }
 
-/** Sends each handle back that it receives. */
 const CHILD = `process.on('message', (_, handle) => process.send(0, handle))`;
 
-/** Raises the backlog of a server that listens, and adds handles to it. */
+/** Raises the backlog of a listening server, and adds handles to it. */
 export async function acceptMore(server: Server): Promise<void> {
   if (cluster.isWorker) return;
   const { _handle: main } = server as Server & { _handle?: Handle | null };

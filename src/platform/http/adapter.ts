@@ -1,15 +1,15 @@
 /**
- * The HTTP server in front of Express. Each request gets its canonical path, an `x-request-id` (that of the client if
- * it is harmless) and the headers that forbid browsers to run a response. Then it goes to CORS, the authorization
- * server, the fast path, or Express.
+ * The HTTP server in front of Express. Each request gets its canonical path, an `x-request-id` (the client's if it is
+ * harmless) and the headers that forbid browsers to run a response. Then it goes to CORS, the authorization server, the
+ * fast path, or Express.
  *
- * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread answers (`response-backlog.ts`) and the
- * time of a request are bounded; who is over a bound is cut off or gets no further requests executed. Pipelined
- * requests, and those with a body and without a key, take turns of two per event loop, because refusing many at the same time
- * delays the calls of others. WebSocket handshakes go to `upgrade`; any other `Upgrade` is read again as if it had not
- * been asked for (RFC 9110 section 7.8).
+ * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread responses (`response-backlog.ts`) and
+ * the time of a request are limited; above a limit connections are cut off or their further requests not executed. Of
+ * pipelined requests, and those with a body and without a key, two run per turn of the event loop, because rejecting
+ * many at the same time delays other calls. WebSocket handshakes go to `upgrade`; any other `Upgrade` header is ignored
+ * (RFC 9110 section 7.8).
  *
- * Shutdown: no new connections; after 25 s running calls are answered with an error, a second later sockets are closed.
+ * Shutdown: no new connections; after 25 s running calls get an error, a second later sockets are closed.
  */
 import { randomUUID } from 'node:crypto';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
@@ -40,33 +40,33 @@ const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 /** For every response that is not a page: browsers run nothing of it, load nothing for it, and show it in no frame. */
 const NO_PAGE = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
-/** Longer than the 60 s of common proxies, so that the proxy closes first and never meets a closing socket. */
+/** Longer than the 60 s of common proxies, so that the proxy closes first and never uses a closing socket. */
 const KEEP_ALIVE_MS = 65_000;
 
-/** Time for the errors of calls that did not finish to reach their clients. */
+/** Time for clients to receive the errors of unfinished calls. */
 const FAREWELL_MS = 1_000;
 
 /**
- * Requests of one turn of the event loop among those that can wait: pipelined ones, and those with a body and without a key.
- * To refuse an unfinished body takes about 0.3 ms, most of it in the kernel. Beside 1,200 that arrive together the p95 of a
- * neighbour's calls was 190 to 440 ms, and 20 with this bound (`node bench/hostile.mjs --only s2`). Beside pipelined requests
- * for public documents the p95 of its reads was 67 ms, and 17 with it (`--only n1`).
+ * Low-priority requests per turn of the event loop: pipelined ones, and those with a body and without a key. Rejecting
+ * an unfinished body takes about 0.3 ms, mostly in the kernel. When 1,200 arrive together, the p95 of a neighbour's
+ * calls was 190 to 440 ms, and 20 with this limit (`node bench/hostile.mjs --only s2`). During pipelined requests for
+ * public documents, the p95 of its reads was 67 ms, and 17 with it (`--only n1`).
  */
 const PATIENT_PER_TURN = 2;
 
-/** Interval at which requests that take too long to arrive are looked for. */
+/** Interval of checking for requests that take too long to arrive. */
 const CHECK_MS = 1_000;
 
 /** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
 const IDLE_SWEEP_MS = 100;
 
-/** Time in which connections that the kernel has set up already are accepted before the close, which would reset them. */
+/** Longest time to accept connections that the kernel has already set up before closing, which would reset them. */
 const LAST_ACCEPTS_MS_MAX = 500;
 
-/** Turns of the event loop without a new connection after which none waits to be accepted. */
+/** Turns of the event loop without a new connection after which none is left to accept. */
 const QUIET_TURNS = 4;
 
-/** Time for the first request of a connection that was accepted last. */
+/** Time for the first request of a connection accepted last. */
 const FIRST_REQUEST_MS = 1_000;
 
 /** The parts of an authorized request that its log line names. */
@@ -74,36 +74,38 @@ type GrantedRequest = IncomingMessage & { grant?: { caller: { accountId: string 
 
 /** Parts of the application that the HTTP server calls. */
 export interface ServerParts {
-  /** Looks at a request before Express does; true when it took it. */
+  /** Sees a request before Express does; true when it handles the request. */
   take?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /**
-   * Takes over the socket of a WebSocket handshake; `head` is what came behind it. Without it a handshake is a request like any
-   * other.
+   * Takes over the socket of a WebSocket handshake; `head` is the data after it. Without this function a handshake is a
+   * request like any other.
    */
   upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** True while this process drains: answers close their connections, so that no request meets a closing socket. */
+  /** True while this process drains: responses close their connections, so that no request meets a closing socket. */
   isDraining?: () => boolean;
   /** Logs each finished request. */
   log?: (fields: object) => void;
   /** Measures every request, before routing. */
   meter?: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Port of a worker of its own, for requests of other processes. Its connections are handed to the HTTP server. */
+  /** A worker's own port, for requests of other processes. Its connections are handed to the HTTP server. */
   internal?: Server;
-  /** Answers the requests that did not finish at shutdown. */
+  /** Responds to the requests that are unfinished at shutdown. */
   failPendingCalls?: () => void;
 }
 
-/** Express with our code in front. */
+/** Express, with Slipway's code in front. */
 export class SlipwayAdapter extends ExpressAdapter {
-  /** Sockets that sent no request yet: Node does not count them as idle, and some clients open one more than they use. */
+  /**
+   * Sockets without a request so far: Node does not count them as idle, and some clients open one more than they use.
+   */
   private readonly unused = new Set<Socket>();
 
   /** Time for running requests to finish at shutdown, below the 30 s after which supervisors kill. */
   finishMs = 25_000;
 
   /**
-   * @param tuning bounds of connections, bodies and answers
-   * @param parts filled when the application is made, which is after its adapter
+   * @param tuning limits of connections, bodies and responses
+   * @param parts filled when the application is created, which is after its adapter
    */
   constructor(
     private readonly env: Env,
@@ -111,7 +113,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     private readonly parts: ServerParts,
   ) {
     const app = express();
-    // Before super(), which makes the router: it reads its settings then and never again.
+    // Before super(), which creates the router: it reads its settings only then.
     app.enable('case sensitive routing');
     super(app);
   }
@@ -152,7 +154,7 @@ export class SlipwayAdapter extends ExpressAdapter {
         });
       }
       meter?.(request, response);
-      // A request without a socket was sent before the response to the one before: its sender can wait.
+      // A request without a socket was sent before the previous response: it can wait.
       if (!response.socket || (request.headers.authorization === undefined && hasBody(request))) {
         patient.run(() => this.route(app, request, response));
       } else this.route(app, request, response);
@@ -162,8 +164,8 @@ export class SlipwayAdapter extends ExpressAdapter {
       this.unused.delete(socket);
       const { upgrade } = this.parts;
       if (!upgrade || request.headers.upgrade?.toLowerCase() !== 'websocket') {
-        // Some clients offer HTTP/2 with every request (`Upgrade: h2c`), and are to be answered as if they had not (RFC 9110
-        // section 7.8). Node emits `upgrade` for any protocol, so the request is read again.
+        // Some clients offer HTTP/2 with every request (`Upgrade: h2c`), which must be ignored (RFC 9110 section 7.8).
+        // Node emits `upgrade` for any protocol, so the request is read again.
         const { method, url, httpVersion, rawHeaders } = request;
         const lines = [`${method} ${url} HTTP/${httpVersion}`];
         for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -179,7 +181,7 @@ export class SlipwayAdapter extends ExpressAdapter {
       upgrade(request, socket, head);
     });
     server.on('connection', (socket: Socket) => {
-      // A request for another protocol is read again on its socket, which comes here a second time then.
+      // A request for another protocol is read again on its socket, which then arrives here a second time.
       if (this.unused.has(socket) || socket.bytesRead > 0) return;
       const address = plainAddress(socket.remoteAddress ?? '');
       const leave = isTrusted(address, env.trustProxy) ? () => undefined : connections.acquire(peerOf(address));
@@ -197,9 +199,9 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /**
-   * Stops accepting and lets what runs finish. Connections that came before are served: to close them unread would reset
-   * them, after which a client cannot tell whether its request was executed. After 25 s calls are answered with an error; a
-   * second later the rest is cut off.
+   * Stops accepting and lets running requests finish. Earlier connections are served: closing them unread would reset
+   * them, and a client could not know whether its request was executed. After 25 s calls get an error; a second later
+   * the rest is cut off.
    */
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
@@ -226,7 +228,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /**
-   * Accepts what connects until nobody does for a moment, and answers none of it: a client that waits opens no further
+   * Accepts connections until none arrives for a moment, without responding: a client that waits opens no further
    * connection, which closing the port would reset. @returns a function that serves these connections
    */
   private async acceptLast(server: http.Server): Promise<() => void> {
@@ -240,7 +242,8 @@ export class SlipwayAdapter extends ExpressAdapter {
     });
     Object.assign(server, { pauseOnConnect: true });
     const from = performance.now();
-    // A turn of the loop accepts between its timers and its immediates. On a busy machine a clock says nothing of the queue.
+    // A turn of the loop accepts between its timers and its immediates. On a busy machine, elapsed time says nothing
+    // about the queue.
     for (; quietTurns < QUIET_TURNS && performance.now() - from < LAST_ACCEPTS_MS_MAX; quietTurns += 1) {
       await wait(5);
       await immediate();
@@ -274,7 +277,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 }
 
-/** Request targets that differ from the canonical one in `url`. */
+/** Request targets as sent, if they differ from the canonical `url`. */
 const askedUrls = new WeakMap<IncomingMessage, string>();
 
 /** The request target as its client spelled it, such as the short form of a connection's address. */
@@ -288,7 +291,7 @@ function identify({ headers }: IncomingMessage): string {
   return (headers['x-request-id'] = typeof sentId === 'string' && REQUEST_ID.test(sentId) ? sentId : randomUUID());
 }
 
-/** Answers a request that Node could not read or did not get in time, as Node itself does but with a body. */
+/** Responds to a request that Node could not read or did not get in time, like Node itself but with a body. */
 function refuseUnread(
   error: Error & { code?: string; rawPacket?: Buffer },
   socket: Socket & { _httpMessage?: { _headerSent: boolean } | null },

@@ -5,8 +5,8 @@ import { applyDecorators } from '@nestjs/common';
 export const API_ERRORS = 'x-errors';
 
 /**
- * A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, where the
- * usual words do not do.
+ * A status a route fails with; what it means there and the body's code (on MCP endpoints `rpcCode`) and text, if the
+ * usual ones do not fit.
  */
 export type ApiError = number | { status: number; text?: string; code?: string; rpcCode?: number; message?: string };
 
@@ -24,7 +24,10 @@ export function ApiAdditionalProperties(additionalProperties: boolean): ClassDec
   return ApiSchema({ additionalProperties } as ApiSchemaOptions);
 }
 
-/** Documents a route whose answer has an `ETag` and is 304 without a body to who has that one. RFC 9110 13.1.2. */
+/**
+ * Documents a route whose response has an `ETag`, with 304 and no body for a client that has this version. RFC 9110
+ * 13.1.2.
+ */
 export function ApiEtag(): MethodDecorator {
   return applyDecorators(
     ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' }),

@@ -1,16 +1,15 @@
 /**
- * The one place where spellings of a path meet, before any routing or access check looks at it. Examples:
+ * The only place that normalizes the spellings of a path, before routing and access checks. Examples:
  *
- * - `/servers/ns/server/…`, `/servers/@ns%2Fserver/…`, `/servers/ns%2F` become `/servers/ns%2Fserver/…`,
- *   `/servers/ns`.
+ * - `/servers/ns/server/…`, `/servers/@ns%2Fserver/…`, `/servers/ns%2F` become `/servers/ns%2Fserver/…`, `/servers/ns`.
  * - `/{ns}…` becomes `/connect/{ns}…` when `{ns}` is a possible, unreserved namespace name: the short form that
  *   published clients use.
  * - `/connect/{ns}…/`, `/run/{slug}/` and `/run/{slug}/mcp/` lose their trailing slashes; deeper paths of a run
  *   endpoint belong to its server.
  * - An absolute target or a fragment is cut down to path and query.
  *
- * Percent-encoding is undone once, never twice, so `%252F` stays part of a (then invalid) name. A path it does not
- * understand is returned as it came, for the router to refuse.
+ * Percent-encoding is undone once, never twice, so `%252F` stays part of a (then invalid) name. An unknown path is
+ * returned unchanged, for the router to reject.
  */
 import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
@@ -24,14 +23,14 @@ function decodeSegment(segment: string): string | null {
   }
 }
 
-/** One leading `@` and one trailing slash mean nothing; a second one stays, in a name that is invalid then. */
+/** Removes one leading `@` and one trailing slash; a second one remains and makes the name invalid. */
 function cleanName(name: string): string {
   return name.replace(/^@(?!@)/, '').replace(/(?<!\/)\/$/, '');
 }
 
 /**
- * Every accepted spelling of a server's path in its one form, `/servers/{name%2Fserver}…`: the slash encoded or not, a
- * leading `@`, a trailing encoded slash.
+ * The canonical form of every accepted spelling of a server's path, `/servers/{name%2Fserver}…`: the slash encoded or
+ * not, a leading `@`, a trailing encoded slash.
  */
 function canonicalServerPath(segments: string[]): string | null {
   const [first = '', second, ...rest] = segments;
@@ -47,7 +46,7 @@ function canonicalServerPath(segments: string[]): string | null {
   return `/servers/${encodeURIComponent(cleanName(`${name}/${next}`))}${tail(rest)}`;
 }
 
-/** The MCP addresses of a server, with slashes behind. */
+/** The MCP addresses of a server, with trailing slashes. */
 const RUN_ENDPOINT = /^\/run\/[^/]+(?:\/mcp)?\/+$/;
 
 /** Express' router ignores trailing slashes; the fast path before it compares segment by segment. */
@@ -57,7 +56,7 @@ function withoutTrailingSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-/** The canonical form of a path. @param url path and query as they stand in the request line */
+/** The canonical form of a path. @param url path and query as in the request line */
 export function canonicalPath(url: string): string {
   // The target as Express reads it: without fragment, and without the origin that proxies send.
   const hash = url.indexOf('#');

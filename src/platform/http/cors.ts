@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { LOOPBACK_HOST, type Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 
-/** Pages for people, which scripts of other origins must not read. */
+/** Pages that scripts of other origins must not read. */
 const PAGE = /^\/(?:docs|setup|oauth|login|logout|invite|me|ui|consent|authorize)(?:[/?]|$)/;
 
 const METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT';
@@ -22,11 +22,11 @@ export function isTrustedOrigin(origin: string, { baseUrl, corsOrigins, isLocalO
 }
 
 /**
- * Adds the CORS headers for a trusted origin, and answers its preflights. Credentials of the browser are never allowed:
+ * Adds the CORS headers for a trusted origin, and handles its preflights. Browser credentials are never allowed:
  * scripts send an API key.
  *
  * @param request with its canonical URL
- * @returns true for a preflight, which is answered then
+ * @returns true for a preflight, which then has its response
  */
 export function answerCors(request: IncomingMessage, response: ServerResponse, env: Env): boolean {
   const { method, url = '', headers } = request;

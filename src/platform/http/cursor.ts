@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../errors/domain-error.js';
 
-/** Bytes of the checksum: a cut or changed cursor is refused. */
+/** Bytes of the checksum: a truncated or changed cursor is rejected. */
 const CHECKSUM_BYTES = 6;
 
 function digest(...parts: string[]): Buffer {
@@ -14,8 +14,8 @@ function xorMask(bytes: Buffer, checksum: Buffer, scope: string): Buffer {
 }
 
 /**
- * The opaque cursor that continues a list after the row with this sequence number. Sequence numbers count the rows of all
- * tenants, so they are masked; the checksum refuses a cursor of another list.
+ * The opaque cursor that continues a list after the row with this sequence number. Sequence numbers count the rows of
+ * all tenants, so they are masked; the checksum rejects a cursor of another list.
  *
  * @param scope the list, such as the id of its namespace, which callers do not know
  */
@@ -25,9 +25,9 @@ export function encodeCursor(seq: string, scope = ''): string {
 }
 
 /**
- * The sequence number behind a cursor of {@link encodeCursor}.
+ * The sequence number in a cursor of {@link encodeCursor}.
  *
- * @throws InvalidInputError for anything else, including numbers Postgres' bigint cannot hold
+ * @throws InvalidInputError for anything else, including numbers above Postgres' bigint
  */
 export function decodeCursor(cursor: string, scope = ''): string {
   const bytes = Buffer.from(cursor, 'base64url');

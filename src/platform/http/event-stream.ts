@@ -31,7 +31,7 @@ export abstract class EventStream {
   /** Sends events until the stream is closed, or nothing more will come. */
   protected abstract follow(): Promise<void>;
 
-  /** Reports that there may be a change. */
+  /** Reports a possible change. */
   wake(): void {
     this.isDue = true;
     this.wakeUp();
@@ -42,10 +42,10 @@ export abstract class EventStream {
     this.wakeUp();
   }
 
-  /** Writes the head. Closes the stream when its client leaves. */
+  /** Writes the head. Closes the stream when its client disconnects. */
   begin(): void {
     const { response } = this;
-    // The client may have left during the queries before, and HEAD has no events.
+    // The client might have disconnected during the previous queries, and HEAD has no events.
     if (response.closed || response.req.method === 'HEAD') this.close();
     else response.on('close', () => this.close());
     response.writeHead(200, EVENT_STREAM_HEADERS);
@@ -100,13 +100,13 @@ export abstract class EventStream {
   }
 }
 
-/** Owner of a stream: streams are counted for the account, and end with the key. */
+/** Owner of a stream: streams are counted for the account, and close with the key. */
 export interface StreamOwner {
   accountId: string;
   keyId: string;
 }
 
-/** The open streams of one kind in this process. They close before it stops, so that it does not wait for their clients. */
+/** The open streams of one kind in this process. They close before it stops, which does not wait for their clients. */
 export abstract class EventStreams<Stream extends EventStream> implements BeforeApplicationShutdown {
   private readonly logger = new Logger('streams');
   private readonly open = new Set<Stream>();
@@ -121,12 +121,10 @@ export abstract class EventStreams<Stream extends EventStream> implements Before
     this.limiter = new KeyedLimiter(eachMax, allMax);
   }
 
-  /** Number of open streams. */
   get size(): number {
     return this.limiter.size;
   }
 
-  /** True if no account can open another stream. */
   protected get isFull(): boolean {
     return this.limiter.isFull;
   }
@@ -136,7 +134,7 @@ export abstract class EventStreams<Stream extends EventStream> implements Before
   }
 
   /**
-   * Runs a stream in the background, until its end, the end of its key, or the end of the process.
+   * Runs a stream in the background until it closes, the key is revoked or expires, or the process stops.
    *
    * @returns false above a limit, with nothing sent
    */

@@ -6,15 +6,15 @@ const animals = (
   'robin seal shrew skink sloth squid stoat stork swift tapir tern toad turtle vole walrus weasel wolf wombat wren yak'
 ).split(' ');
 
-/** No vowels and no look-alikes, so that no word and no doubt comes out. */
+/** No vowels and no look-alikes, to avoid words and misreadings. */
 const letters = '23456789bcdfghjkmnpqrstvwxz';
 
-/** Random letters and digits that nobody mistakes for one another. */
+/** Random letters and digits that look different from each other. */
 export function generateTail(length: number): string {
   return Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 }
 
-/** A readable name such as `heron-x7k2`. Not a secret, and not unique by itself: a collision is tried again. */
+/** A readable name such as `heron-x7k2`. Not a secret, and not unique by itself: retry on a collision. */
 export function generateName(tailLength: number): string {
   return `${animals[randomInt(animals.length)]}-${generateTail(tailLength)}`;
 }

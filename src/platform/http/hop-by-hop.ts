@@ -15,10 +15,10 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 /**
  * Returns a predicate for the headers of a message, by lower-case name, that must not be forwarded.
  *
- * @param connection the message's own `Connection` header, which may name more of them
+ * @param connection the message's own `Connection` header, which can name more of them
  */
 export function hopByHopOf(connection: string | string[] | undefined): (name: string) => boolean {
-  // Most messages name nothing there; then no set is made.
+  // Most messages name none; then no set is created.
   if (connection === undefined) return (name) => HOP_BY_HOP.has(name);
   const listed = new Set(
     String(connection)

@@ -24,7 +24,7 @@ const flags = new Map<unknown, boolean>([
   ['false', false],
 ]);
 
-/** An optional yes or no in a query, the way published clients write it: `1`, `0`, `true` or `false`. */
+/** An optional boolean in a query, as published clients write it: `1`, `0`, `true` or `false`. */
 export function IsFlag(): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => flags.get(value) ?? value),
@@ -33,7 +33,7 @@ export function IsFlag(): PropertyDecorator {
   );
 }
 
-/** An optional whole number in a query, in digits: `1e1`, `0x10`, `+5` and ` 5` are refused. */
+/** An optional whole number in a query, in digits: `1e1`, `0x10`, `+5` and ` 5` are rejected. */
 export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDecorator {
   const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
   const message = `$property must be a whole number ${range}`;
@@ -52,7 +52,6 @@ export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDec
 /** Text that Postgres can store: no NUL, no lone surrogates. */
 export const STORABLE = /^[^\0\p{Cs}]*$/u;
 
-/** A string that can be stored. */
 export function IsText(charsMax: number): PropertyDecorator {
   return applyDecorators(
     ApiProperty({ type: String, maxLength: charsMax }),
@@ -82,7 +81,7 @@ export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   );
 }
 
-/** Optional values in one query parameter, with commas between them; blanks around them and empty ones mean nothing. */
+/** Optional values in one query parameter, separated by commas; blanks around them and empty ones are ignored. */
 export function IsCommaList(countMax: number): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => {
@@ -95,7 +94,6 @@ export function IsCommaList(countMax: number): PropertyDecorator {
   );
 }
 
-/** A property decorator whose message is `<property> <fault>`. */
 export function checkWith(name: string, faultOf: (value: unknown) => string | null): () => PropertyDecorator {
   const validate = (value: unknown) => faultOf(value) === null;
   const defaultMessage = (args?: ValidationArguments) => `${args?.property} ${faultOf(args?.value)}`;
@@ -107,7 +105,7 @@ export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
 }
 
-/** The members of `record` that `fields` names; all of them without `fields`. Names it does not have are ignored. */
+/** Returns the members of `record` that `fields` names; all of them without `fields`. Unknown names are ignored. */
 export function project<T extends object>(record: T, fields: readonly string[] | undefined): Partial<T> {
   if (fields === undefined) return record;
   return Object.fromEntries(Object.entries(record).filter(([name]) => fields.includes(name))) as Partial<T>;

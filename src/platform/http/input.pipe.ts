@@ -17,7 +17,10 @@ import { propertiesOf } from './known-query.guard.js';
 const closedBodies = new WeakSet<object>();
 const spelledBodies = new WeakSet<object>();
 
-/** Marks a body DTO as closed: an unknown key is refused, with its name or the near one, instead of being dropped. */
+/**
+ * Marks a body DTO as closed: an unknown key is rejected, with its name or a similar known one, instead of being
+ * dropped.
+ */
 export function ClosedBody(): ClassDecorator {
   return (target) => {
     closedBodies.add(target);
@@ -26,17 +29,17 @@ export function ClosedBody(): ClassDecorator {
   };
 }
 
-/** Marks a body DTO in which an unknown key is refused when it is near a known one, which it then most likely means. */
+/** Marks a body DTO in which an unknown key is rejected if it resembles a known one and is probably a typo. */
 export function SpelledBody(): ClassDecorator {
   return (target) => {
     spelledBodies.add(target);
   };
 }
 
-/** Class-validator's names of the checks that only say which type a value has. */
+/** Class-validator's names of the checks that only state the type of a value. */
 const TYPE_CHECKS = ['isString', 'isObject', 'isArray', 'isInt', 'isNumber', 'isBoolean'];
 
-/** Words of class-validator, and ours. */
+/** Messages of class-validator, and their replacements. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/must be an integer number$/, 'must be a whole number'],
   [
@@ -55,7 +58,7 @@ function inOurWords(text: string): string {
   return words === undefined ? text : text.replace(words, replacement ?? '');
 }
 
-/** One sentence for each rule that a member breaks; for a wrong type that one only. */
+/** One message for each rule that a member breaks; for a wrong type only that one. */
 function describeErrors(errors: ValidationError[], path = ''): string[] {
   return errors.flatMap(({ property, value, target, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
@@ -64,7 +67,7 @@ function describeErrors(errors: ValidationError[], path = ''): string[] {
       return [`There is no member ${quote(name)}: ${path === '' ? 'this body' : path} takes ${accepted}`];
     }
     const type = TYPE_CHECKS.find((check) => check in constraints);
-    // A missing field breaks every rule of it; one sentence is enough.
+    // A missing field breaks all of its rules; one message is enough.
     if (value === undefined && type !== undefined) return [`${name} is required`];
     const broken = type === undefined ? Object.values(constraints) : [constraints[type]];
     const problems = [...new Set(broken.map(inOurWords))].map((text) => (path ? `${path}.${text}` : text));
@@ -96,9 +99,9 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
 }
 
 /**
- * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or refused
- * in a {@link ClosedBody} and, when they are near a known one, in a {@link SpelledBody}. Faults of values are reported together,
- * joined with `; `.
+ * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or rejected
+ * in a {@link ClosedBody} and, when they resemble a known one, in a {@link SpelledBody}. Invalid values are reported
+ * together, joined with `; `.
  */
 export class InputPipe extends ValidationPipe {
   private readonly open = pipe(false);
@@ -108,7 +111,7 @@ export class InputPipe extends ValidationPipe {
     const chosen = metadata.metatype && closedBodies.has(metadata.metatype) ? this.closed : this.open;
     if (value === UNREAD_BODY)
       throw new InvalidInputError('Send the body as JSON, with Content-Type: application/json');
-    // An omitted body arrives as undefined; every body of ours is optional or says which field is missing.
+    // An omitted body arrives as undefined; every body is optional or reports the missing field.
     const body = metadata.type === 'body' && value === undefined ? {} : value;
     if (metadata.metatype && spelledBodies.has(metadata.metatype) && isObject(body)) {
       const names = propertiesOf(metadata.metatype);
@@ -122,12 +125,17 @@ export class InputPipe extends ValidationPipe {
   }
 }
 
-/** Validates a body that did not come as one, such as the values of a form, as {@link InputPipe} does. @throws InvalidInputError */
+/**
+ * Validates values that did not arrive as a JSON body, such as those of a form, as {@link InputPipe} does. @throws
+ * InvalidInputError
+ */
 export async function checkedBody<T extends object>(metatype: new () => T, body: object): Promise<T> {
   return (await new InputPipe().transform(body, { type: 'body', metatype })) as T;
 }
 
-/** A parameter that holds a uuid: anything else cannot exist, so it answers as missing and never reaches Postgres. */
+/**
+ * A parameter that contains a uuid: nothing else can exist, so anything else returns 404 and never reaches Postgres.
+ */
 export function UuidOr404(message: string): PipeTransform<string, string> {
   return {
     transform(value) {

@@ -13,7 +13,7 @@ const EXCLUDED = ['swagger/apiExcludeController', 'swagger/apiExcludeEndpoint'];
 /** Metadata key of `@ApiQuery()` and its like. */
 const API_PARAMETERS = 'swagger/apiParameters';
 
-/** Begin of the metadata keys of arguments that take the query, as Nest stores them: `type:index`. */
+/** Beginning of the metadata keys of arguments that take the query, as Nest stores them: `type:index`. */
 const QUERY_ARGUMENT = '4:';
 
 /** Parameters of a signed link, on routes that accept one. */
@@ -22,7 +22,7 @@ const SIGNED = ['expires', 'signature'];
 /** The query parameters of a route. */
 interface KnownQuery {
   names: string[];
-  /** Begin of parameters with any end, such as `metadata.`. */
+  /** Beginnings of parameters with any end, such as `metadata.`. */
   prefixes: string[];
 }
 
@@ -33,8 +33,9 @@ interface DeclaredParameter {
 }
 
 /**
- * Refuses query parameters that a route does not declare, with the nearest one that it does. Runs after the access rule.
- * Routes without a rule (pages, callbacks, health) and routes that the OpenAPI document leaves out accept any.
+ * Rejects query parameters that a route does not declare, and suggests the nearest one that it does. Runs after the
+ * access rule. Routes without a rule (pages, callbacks, health) and routes omitted from the OpenAPI document accept
+ * any.
  */
 export class KnownQueryGuard implements CanActivate {
   private readonly routes = new WeakMap<object, KnownQuery | 'any'>();
@@ -48,7 +49,9 @@ export class KnownQueryGuard implements CanActivate {
   }
 }
 
-/** Refuses every parameter, on a route that takes none. @param query without its question mark @throws InvalidInputError */
+/**
+ * Rejects every parameter, on a route that takes none. @param query without its question mark @throws InvalidInputError
+ */
 export function requireNoQuery(query: string): void {
   if (query === '') return;
   requireKnown(Object.fromEntries(new URLSearchParams(query)), { names: [], prefixes: [] });
@@ -97,13 +100,13 @@ function requireKnown(query: object, accepted: KnownQuery): void {
     const list = all.length > 0 ? `his route takes ${all.join(', ')}.` : 'his route takes none.';
     let advice = `t${list}`;
     if (near !== null) advice = `did you mean ${quote(near)}?`;
-    // Nothing is near: a member of what the prefix filters, or a filter that does not exist.
+    // No name is near: a key under the prefix, or an unknown filter.
     else if (prefix && /^[\w.-]{1,64}$/.test(name)) advice = `did you mean ${quote(`${prefix}${name}`)}? T${list}`;
     throw new InvalidInputError(`There is no query parameter ${quote(name)}: ${advice}`);
   }
 }
 
-/** The parameter that a misspelt one means, such as `metadata.i` for `metadata[i]`; null when none is near. */
+/** The parameter that a misspelled one means, such as `metadata.i` for `metadata[i]`; null when none is near. */
 function nearest(name: string, { names, prefixes }: KnownQuery): string | null {
   for (const prefix of prefixes) {
     const word = prefix.slice(0, -1);

@@ -3,19 +3,22 @@ import type { Writable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import type { DomainError } from '../errors/domain-error.js';
 
-/** A call, a stream or a tunnel that was admitted and has not ended. */
+/** An admitted call, stream or tunnel that has not finished. */
 export interface OpenRequest<Right = unknown> {
   /** The parameters of its admission, for the service that checks it again. */
   right: Right;
-  /** True for a call, which may have had effects: its response gets some seconds more. */
+  /** True for a call, which might have had effects: its response gets some seconds more. */
   isCall: boolean;
   /** True if its last check has failed. */
   hasFailed: boolean;
   /** Repeats the checks of its handler. Throws or rejects with a DomainError when one fails. */
   check?: () => unknown;
-  /** The name of the tool, where it calls one and does nothing else. */
+  /** The name of the tool, if the request only calls it. */
   tool?: () => string | undefined;
-  /** Closes it as if its client had disconnected, unless its handler has set another function. `error`: of the failed check. */
+  /**
+   * Closes it as if its client had disconnected, unless its handler has set another function. `error` is that of the
+   * failed check.
+   */
   end: (error?: DomainError) => void;
 }
 
@@ -24,13 +27,13 @@ export interface OpenRequest<Right = unknown> {
 export class OpenRequests<Right = unknown> {
   private readonly open = new Map<IncomingMessage, OpenRequest<Right>>();
 
-  /** Holds it until {@link remove}. @param response null for a WebSocket handshake */
+  /** Tracks a request until {@link remove}. @param response null for a WebSocket handshake */
   add(request: IncomingMessage, response: ServerResponse | null, right: Right): void {
     const isCall = response !== null && request.method !== 'GET';
     this.open.set(request, { right, isCall, hasFailed: false, end: () => void (response ?? request.socket).destroy() });
   }
 
-  /** To be called when it has ended, which can be before its response is closed. */
+  /** Call it when the request has finished, which can be before its response is closed. */
   remove(request: IncomingMessage): void {
     this.open.delete(request);
   }
@@ -42,7 +45,7 @@ export class OpenRequests<Right = unknown> {
     else closing.once('close', () => this.open.delete(request));
   }
 
-  /** The open request; undefined for one that nothing holds open, or that has ended. */
+  /** The open request; undefined for one that is not tracked, or has finished. */
   find(request: IncomingMessage): OpenRequest<Right> | undefined {
     return this.open.get(request);
   }
@@ -59,7 +62,7 @@ export class OpenRequests<Right = unknown> {
     if (open) Object.assign(open, { end, tool });
   }
 
-  /** All of them, in the order of their admission. */
+  /** All requests, in the order of their admission. */
   [Symbol.iterator](): Iterator<OpenRequest<Right>> {
     return this.open.values();
   }

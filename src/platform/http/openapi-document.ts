@@ -144,7 +144,7 @@ const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   'json-rpc': 'JsonRpcError',
 };
 
-/** Of successes that say nothing of their own. */
+/** For successes without their own text. */
 const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.' };
 
 interface Parameter {
@@ -170,11 +170,11 @@ function addErrors(path: string, method: string, operation: Operation): void {
   const declared = operation[API_ERRORS] ?? [];
   const isLimited = declared.some((error) => error === 429 || (error as { status?: number }).status === 429);
   delete operation[API_ERRORS];
-  // Where a success can be protobuf, so can a failure.
+  // If a success can be protobuf, so can a failure.
   const protobuf = operation.responses[200]?.content?.['application/x-protobuf'];
   const binary = protobuf && { 'application/x-protobuf': protobuf };
   for (const error of [
-    // For an unknown query parameter, which MCP endpoints alone ignore.
+    // For an unknown query parameter, which only MCP endpoints ignore.
     ...(needsKey && family !== 'json-rpc' ? [400] : []),
     // For a key whose scopes do not cover the route.
     ...(needsKey ? [403] : []),
@@ -224,7 +224,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
       const [, first, rest] = /^(.*?)\.(?: (.+))?$/.exec(comment) ?? [undefined, comment, undefined];
       operation.summary = first;
       if (rest) operation.description = rest;
-      // Path parameters first, in the order of the path, and all of them text.
+      // Path parameters first, in the order of the path, all as strings.
       const rank = ({ name, in: where }: Parameter) => (where === 'path' ? path.indexOf(`{${name}}`) : path.length);
       operation.parameters?.sort((a, b) => rank(a) - rank(b));
       for (const parameter of operation.parameters ?? []) {
@@ -243,14 +243,14 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
       // An empty list is not valid.
       if ('required' in property && property.required?.length === 0) delete property.required;
       if ('$ref' in property || !property.nullable || !property.allOf) continue;
-      // `nullable` beside `allOf` allows no null, which the referenced schema refuses (OpenAPI 3.0.3, "Nullable").
+      // `nullable` next to `allOf` allows no null, which the referenced schema rejects (OpenAPI 3.0.3, "Nullable").
       property.anyOf = [...property.allOf, { type: 'object', nullable: true, enum: [null] }];
       for (const name of ['allOf', 'type', 'nullable'] as const) delete property[name];
     }
   }
   const untagged = [...used].filter((name) => !tags.some(([tagName]) => tagName === name)).sort();
   document.tags = [...(document.tags ?? []), ...untagged.map((name) => ({ name }))];
-  // Swagger UI keeps this order in a group: what creates and lists comes before what belongs to one thing.
+  // Swagger UI keeps this order in a group: operations on the collection come before those on one member.
   const depth = (path: string) => path.split('/').length;
   document.paths = Object.fromEntries(Object.entries(document.paths).sort(([a], [b]) => depth(a) - depth(b)));
   document.components = { ...document.components, schemas: { ...document.components?.schemas, ...schemas } };

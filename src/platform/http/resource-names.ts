@@ -1,7 +1,7 @@
 /** 3 to 39 lower-case letters, digits and hyphens, alphanumeric at both ends: fits a DNS label and a path segment. */
 export const NAMESPACE_NAME = /^[a-z0-9][a-z0-9-]{1,37}[a-z0-9]$/;
 
-/** 3 to 39 letters, digits, `-` and `_`, alphanumeric first: what published clients let people type. */
+/** 3 to 39 letters, digits, `-` and `_`, alphanumeric first: what published clients let users type. */
 export const SERVER_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_-]{2,38}$/;
 
 const firstSegments = new Set(
@@ -25,14 +25,14 @@ const subresources = new Set(
 );
 
 /**
- * First path segments that can never be a namespace, since `/{namespace}…` is the short form of `/connect/{namespace}…`:
- * those of the routes that are served, and words that a later version may need.
+ * First path segments that can never be a namespace, since `/{namespace}…` is the short form of
+ * `/connect/{namespace}…`: those of served routes, and words that a later version might need.
  */
 export const RESERVED_NAMESPACES: ReadonlySet<string> = firstSegments;
 
 /**
  * Words that follow a server in a path, so they cannot be a server's name: `/servers/acme/logs` is the log of `acme`.
- * First segments of served routes, and words that a later version may need.
+ * First segments of served routes, and words that a later version might need.
  */
 export const SERVER_SUBRESOURCES: ReadonlySet<string> = subresources;
 
@@ -43,7 +43,7 @@ export function reservePath(path: string): void {
   if (first === 'servers' && second.startsWith(':') && /^[a-zA-Z]/.test(third)) subresources.add(third);
 }
 
-/** True when `name` has the form of a namespace name and is not one of ours. */
+/** True when `name` has the form of a namespace name and is not reserved. */
 export function isNamespaceName(name: string): boolean {
   return NAMESPACE_NAME.test(name) && !RESERVED_NAMESPACES.has(name);
 }

@@ -6,39 +6,42 @@ import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address
 /** Below this, unread bytes of a connection are not counted: streams with backpressure stay below it. */
 const COUNTED_BYTES_MIN = 64 * 1024;
 
-/** Requests of a connection that are not answered yet: those that wait for the response before theirs, and that one. */
+/** Limit of requests of a connection without a response: the current one and those behind it. */
 const UNANSWERED_MAX = 16;
 
-/** Node's code for a request after which its parser reads nothing more. */
+/** Node's code that makes its parser stop reading after a request. */
 const READ_NO_FURTHER = 2;
 
 const ADDRESS = Symbol('client address');
 
 type AddressedSocket = Socket & { [ADDRESS]?: string };
 
-/** A connection with the function by which Node's parser hands over a request. */
+/** A connection with the function through which Node's parser delivers a request. */
 type ParsedSocket = Socket & { parser?: { onIncoming: () => number } };
 
 /**
- * Bounds the requests of a connection that have no response yet, and the bytes of responses that clients have not read, in all
- * and for one address. Beyond the bound of bytes the connection that has been behind for the longest time is cut, which is
- * a reader that stalls rather than one that reads a large response.
+ * Limits the requests of a connection without a response, and the bytes of responses that clients have not read, in
+ * total and per address. Above the limit of bytes the connection that has been behind longest is closed: probably a
+ * stalled reader, not one that reads a large response.
  */
 export class ResponseBacklog {
-  /** Address of each connection that is behind, longest first; null where the bound for one address does not apply. */
+  /** Address of each connection that is behind, longest first; null if the limit for one address does not apply. */
   private readonly behind = new Map<Socket, string | null>();
-  /** Answers that Node holds back until those before them are sent, of connections whose clients do not wait for answers. */
+  /** Responses that Node holds back until the previous ones are sent, for clients that do not wait for responses. */
   private readonly heldBack = new WeakMap<Socket, ServerResponse[]>();
   /** Connections whose further requests are not executed. */
   private readonly full = new WeakSet<Socket>();
 
-  /** @param bytesMax unread bytes in all; one address may cause a quarter @param trustProxy addresses of reverse proxies */
+  /**
+   * @param bytesMax unread bytes in total; one address may cause a quarter @param trustProxy addresses of reverse
+   * proxies
+   */
   constructor(
     private readonly bytesMax: number,
     private readonly trustProxy: BlockList | null,
   ) {}
 
-  /** Counts what is written to a connection from now on. */
+  /** Starts counting what is written to a connection. */
   watch(socket: Socket): void {
     const write: (...args: never[]) => boolean = socket.write.bind(socket);
     socket.write = (...args: never[]) => {
@@ -48,20 +51,20 @@ export class ResponseBacklog {
     };
   }
 
-  /** Names the client of what is written next, where a proxy sends requests of many. */
+  /** Sets the client of the next written bytes, if a proxy sends requests of many. */
   address(request: IncomingMessage): void {
     const { trustProxy } = this;
     if (trustProxy) (request.socket as AddressedSocket)[ADDRESS] = clientAddress(request, trustProxy);
   }
 
   /**
-   * Counts a request until it is answered. Beyond 16 of a connection it is not to be executed: the connection is closed after
-   * the last response that was admitted, and read no further.
+   * Counts a request until its response. Above 16 of a connection it must not be executed: the connection is closed
+   * after the last admitted response, and no longer read.
    *
-   * @returns false for a request that is not to be executed
+   * @returns false for a request that must not be executed
    */
   admit({ socket }: IncomingMessage, response: ServerResponse): boolean {
-    // Only a response that is held back has no socket yet.
+    // Only a response that is held back has no socket.
     if (response.socket) return true;
     if (this.full.has(socket)) return false;
     const heldBack = (this.heldBack.get(socket) ?? []).filter((other) => !other.socket && !other.writableFinished);
@@ -72,17 +75,17 @@ export class ResponseBacklog {
     }
     this.full.add(socket);
     last.shouldKeepAlive = false;
-    // Requests that came in the same packet would take more memory than their bytes.
+    // Requests that arrived in the same packet would take more memory than their bytes.
     const { parser } = socket as ParsedSocket;
     if (parser) parser.onIncoming = () => READ_NO_FURTHER;
-    // Bodies of admitted requests that are read make the socket read on.
+    // Reading the bodies of admitted requests resumes the socket.
     const readNoFurther = () => socket.pause();
     socket.on('resume', readNoFurther).pause();
     socket.destroySoon = () => {
       socket.off('resume', readNoFurther).removeAllListeners('data');
       halfClose(socket);
     };
-    // The head of that response may be written already, without `Connection: close`: then Node does not call it.
+    // The head of that response might already be written, without `Connection: close`: then Node does not call it.
     last.once('finish', () => socket.destroySoon());
     return false;
   }
@@ -108,7 +111,10 @@ export class ResponseBacklog {
       );
   }
 
-  /** Cuts connections, longest behind first, until the others hold at most `bytesMax`. The last one may hold more. */
+  /**
+   * Closes connections, those behind longest first, until the others hold at most `bytesMax`. The last one may hold
+   * more.
+   */
   private dropSlowest(sockets: Socket[], bytesMax: number): void {
     let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0);
     for (const socket of sockets.slice(0, -1)) {

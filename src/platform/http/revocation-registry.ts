@@ -1,14 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 
-/** The grant that opened something. */
 export interface HoldingGrant {
-  /** Null for a right by membership. */
+  /** Null for access by membership. */
   id: string | null;
   level: string;
 }
 
-/** True for a grant of calls, which does not include the level `manage`. */
+/** True for a grant with level `call`, which does not include `manage`. */
 export function isGuest(grant: HoldingGrant | undefined): boolean {
   return grant?.level === 'call';
 }
@@ -23,7 +22,7 @@ export class RevocationRegistry {
   /** Responses of running calls, by the ids of their keys and grants. */
   private readonly calls = new Map<string, Set<ServerResponse>>();
 
-  /** Keys that hold something open. */
+  /** Keys that hold anything open. */
   get keyIds(): string[] {
     return [...this.byKey.keys()];
   }
@@ -38,7 +37,7 @@ export class RevocationRegistry {
 
   /**
    * @param ids of the key and the grant that the call runs with
-   * @returns function to call when the call has ended
+   * @returns function to call when the call has finished
    */
   addCall(response: ServerResponse, ids: readonly (string | null | undefined)[]): () => void {
     const forgets = ids.map((id) => id != null && addTo(this.calls, id, response));
@@ -47,12 +46,12 @@ export class RevocationRegistry {
     };
   }
 
-  /** Cuts the calls of a key or a grant, by its id, as if their clients had left. */
+  /** Aborts the calls of a key or a grant, by its id, as if their clients had disconnected. */
   cutCalls(id: string): void {
     for (const response of [...(this.calls.get(id) ?? [])]) response.destroy();
   }
 
-  /** Ends everything that a key holds. */
+  /** Closes everything that a key holds open. */
   closeAllOf(keyId: string): void {
     for (const end of [...(this.byKey.get(keyId) ?? [])]) end();
   }

@@ -4,7 +4,6 @@ import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 
 type Handler = (...args: unknown[]) => unknown;
 
-/** One operation as its controller declares it. */
 export interface Route {
   method: string;
   /** In Express' notation, e.g. `/servers/:qualifiedName`. */

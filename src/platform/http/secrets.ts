@@ -6,7 +6,7 @@ export function newSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** True for what {@link newSecret} may have made. */
+/** True for strings in the form of {@link newSecret}. */
 export function isSecret(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z0-9_-]{43}$/.test(text);
 }
@@ -17,10 +17,10 @@ export function hashSecret(secret: string): Buffer {
 }
 
 /**
- * Keys for one purpose, made of those of the vault, which all processes of a service share: what is made with one says
- * nothing about what the vault seals. The first one makes, all of them check; none where the service has no keys.
+ * Keys for one purpose, derived from those of the vault, which all processes of a service share: a value made with one
+ * reveals nothing about sealed values. The first key signs, all of them verify; empty if the service has no keys.
  *
- * @param purpose `slipway …`, unlike any other
+ * @param purpose `slipway …`, different from all others
  */
 export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose: string): Buffer[] {
   return (encryptionKeys ?? []).map(({ secret }) => createHmac('sha256', secret).update(purpose).digest());

@@ -6,11 +6,11 @@ import { IsDate, IsOptional } from 'class-validator';
 /** A date, with or without a time, `T` or a blank between them, with or without a zone. */
 const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/i;
 
-/** The moment a string means; null when it means none. Without a zone it is UTC, as the times we write are. */
+/** The moment that a string means; null if none. Without a zone it is UTC, like the times that Slipway writes. */
 export function parseTime(text: string): Date | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
   if (day === undefined) return null;
-  // `Date` moves a day that the calendar does not have, such as 2026-02-30, to another one.
+  // `Date` moves a day that does not exist, such as 2026-02-30, to another one.
   const midnight = new Date(`${day}T00:00:00Z`);
   if (Number.isNaN(midnight.getTime()) || !midnight.toISOString().startsWith(day)) return null;
   const date = new Date(`${day}T${time}${zone.toUpperCase()}`);

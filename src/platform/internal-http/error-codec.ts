@@ -1,6 +1,5 @@
-/** An error as it goes from process to process. */
+/** An error in the form sent between processes. */
 export interface SerializedError {
-  /** Name of the error's class. */
   class: string;
   message: string;
   /** The fields named in {@link Serializable}. */
@@ -11,12 +10,12 @@ type ErrorClass = new (...args: never[]) => Error;
 
 const classes = new Map<string, { errorClass: ErrorClass; fields: readonly string[] }>();
 
-/** Messages may hold what a program printed. A longer one is cut, so that a failure fits its frame when escaped. */
+/** Messages can contain output of a program. A longer one is cut, so that a failure fits its frame when escaped. */
 const MESSAGE_CHARS_MAX = 16_000;
 
 /**
- * The other process may have carried out the request: its response broke off, or its failure is of a class
- * that this version does not know. A caller must not repeat the request.
+ * The other process might have run the request: its response was cut off, or its failure is of a class that this
+ * version does not know. A caller must not repeat the request.
  */
 export class OutcomeUnknownError extends Error {
   constructor(
@@ -27,7 +26,7 @@ export class OutcomeUnknownError extends Error {
 }
 
 /**
- * Class decorator: errors of this class arrive in another process as they were thrown. Every class needs it itself; a
+ * Class decorator: errors of this class arrive unchanged in another process. Every class needs its own decorator; a
  * subclass without it arrives as an {@link OutcomeUnknownError}.
  *
  * The receiver constructs the error without arguments, then assigns the message and the fields.
@@ -45,7 +44,7 @@ export function isSerializable(error: unknown): boolean {
   return error instanceof Error && classes.get(error.constructor.name)?.errorClass === error.constructor;
 }
 
-/** The parts of an error that other processes may know: only its class, unless that is {@link Serializable}. */
+/** The parts of an error that other processes see: only its class, unless that is {@link Serializable}. */
 export function serializeError(error: Error): SerializedError {
   const { name } = error.constructor;
   if (!isSerializable(error)) return { class: name, message: '', fields: {} };

@@ -1,10 +1,10 @@
 import type { SerializedError } from './error-codec.js';
 
 /**
- * One piece of an internal HTTP message: one byte of kind, four of length, content.
+ * One piece of an internal HTTP message: one byte for its kind, four for its length, then its content.
  *
- * A request is a head and the bytes of its body. A response is a head and data (an HTTP response of a program), or messages
- * (JSON); it ends with `end` or `failure`, and is broken without one of them.
+ * A request is a head and the bytes of its body. A response is a head and data (an HTTP response of a program), or
+ * messages (JSON); it ends with `end` or `failure`, and without them it was cut off.
  */
 export type Frame =
   | { kind: 'head'; value: unknown }
@@ -19,18 +19,18 @@ type Kind = keyof typeof KINDS;
 
 const nameOf = new Map<number, Kind>(Object.entries(KINDS).map(([name, byte]) => [byte, name as Kind]));
 
-/** Twice what an HTTP head may take (16 KB of headers and a path), escaped as JSON. */
+/** Twice the maximum HTTP head (16 KB of headers and a path), escaped as JSON. */
 export const HEAD_BYTES_MAX = 128 * 1024;
 
-/** One MCP message of up to 16 MB, escaped once more as a JSON string. */
+/** One MCP message of up to 16 MB, escaped again as a JSON string. */
 export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Bytes that announce a frame. */
+/** Bytes of a frame's prefix. */
 export const PREFIX_BYTES = 5;
 
 export const END_FRAME = framePrefix('end', 0);
 
-/** The announcement of a frame; its content follows. */
+/** The prefix of a frame; its content follows. */
 export function framePrefix(kind: Kind, bytes: number): Buffer {
   const buffer = Buffer.allocUnsafe(PREFIX_BYTES);
   buffer[0] = KINDS[kind];
@@ -44,7 +44,7 @@ export function textFrame(kind: 'head' | 'message' | 'failure', text: string): B
   return Buffer.concat([framePrefix(kind, content.length), content]);
 }
 
-/** Kind and length that a prefix announces. @throws Error for bytes that are no frame, and for a frame that is too long */
+/** Kind and length in a prefix. @throws Error for bytes that are not a frame, and for a frame that is too long */
 export function parsePrefix(prefix: Buffer): { kind: Kind; bytes: number } {
   const kind = nameOf.get(prefix[0] ?? 0);
   const bytes = prefix.readUInt32BE(1);
@@ -54,7 +54,7 @@ export function parsePrefix(prefix: Buffer): { kind: Kind; bytes: number } {
   return { kind, bytes };
 }
 
-/** Reads frames from chunks. Data is passed on as it comes, in any pieces; other frames are collected. */
+/** Reads frames from chunks. Data is passed on as it arrives, in any pieces; other frames are collected. */
 export class FrameReader {
   private readonly pending: Buffer[] = [];
   private pendingBytes = 0;
@@ -64,7 +64,7 @@ export class FrameReader {
 
   constructor(private readonly onFrame: (frame: Frame) => void) {}
 
-  /** @throws Error for bytes that are no frames */
+  /** @throws Error for bytes that are not frames */
   push(chunk: Buffer): void {
     let rest = chunk;
     while (rest.length > 0) {
@@ -103,7 +103,7 @@ export class FrameReader {
     }
   }
 
-  /** Collects the part that is missing to `bytes`. @returns the rest */
+  /** Collects the missing part up to `bytes`. @returns the rest */
   private collect(from: Buffer, bytes: number): Buffer {
     const part = from.subarray(0, bytes - this.pendingBytes);
     this.pending.push(part);

@@ -1,15 +1,15 @@
 /**
- * HTTP between the processes of one service: `POST` to the other's `ADVERTISE_URL`, path below `/internal/`, header
+ * HTTP between the processes of one service: `POST` to the other's `ADVERTISE_URL`, path under `/internal/`, header
  * `x-slipway-internal` (a signature, see `internal-signatures.ts`).
  *
- * Request and answer consist of frames (`frames.ts`): a JSON head and the bytes of a body; the response has a head and
- * data, or JSON messages, and ends with `end` or `failure`. The signature covers address, path and head, and the head
- * has the digest of a body that is known at the start. A body that streams has none: who can change bytes between two
- * processes can also read them, and `https` in `ADVERTISE_URL` prevents both. Addresses come from the operator, so the
- * egress policy does not apply.
+ * Request and response consist of frames (`frames.ts`): a JSON head and the bytes of a body; the response has a head
+ * and data, or JSON messages, and ends with `end` or `failure`. The signature covers address, path and head, and the
+ * head has the digest of a body that is known at the start. A body that streams has none: who can change bytes between
+ * two processes can also read them, and `https` in `ADVERTISE_URL` prevents both. Addresses come from the operator, so
+ * the egress policy does not apply.
  *
- * Failures: ProcessUnreachedError (nothing was sent, another process may be tried), RequestRefusedError (signature or
- * clock), OutcomeUnknownError (broke off), or the error that the other process serialized.
+ * Failures: ProcessUnreachedError (nothing was sent, another process can be tried), RequestRefusedError (signature or
+ * clock), OutcomeUnknownError (cut off), or the error that the other process serialized.
  */
 import { hash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -21,18 +21,18 @@ import { deserializeError, OutcomeUnknownError } from './error-codec.js';
 import { FrameReader, textFrame } from './frames.js';
 import { AGE_MS_MAX, INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
 
-/** A process that does not accept a connection within this time counts as not reached. */
+/** A process that does not accept a connection within this time is considered unreachable. */
 const CONNECT_MS = 2_000;
 
 /** Socket errors after which nothing was sent. */
 const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
-/** The other process was not reached; nothing was sent. */
+/** The other process was unreachable; nothing was sent. */
 export class ProcessUnreachedError extends Error {}
 
-/** The other process refused the request before it read the body: the signature did not match. */
+/** The other process rejected the request before it read the body: the signature did not match. */
 export class RequestRefusedError extends Error {
-  /** @param clockSeconds difference of the two clocks, when it is the reason */
+  /** @param clockSeconds difference of the two clocks, if it is the reason */
   constructor(
     message: string,
     readonly clockSeconds: number | null = null,
@@ -49,11 +49,11 @@ export interface InternalCall {
   /** JSON object. */
   head: object;
   body?: string | Buffer | Readable;
-  /** Longest wait for the begin of the response; without it the caller has a timer of its own. */
+  /** Longest wait for the start of the response; without it the caller has its own timer. */
   answerTimeoutMs?: number;
 }
 
-/** Receives the response of another process. Exactly one of `onEnd` and `onFailure` is called, as the last. */
+/** Receives the response of another process. Exactly one of `onEnd` and `onFailure` is called, last. */
 export interface InternalAnswerHandler {
   /** The request is being sent; the controller pauses the response and aborts the request. */
   onStart?(controller: Dispatcher.DispatchController): void;
@@ -68,9 +68,8 @@ export interface InternalAnswerHandler {
   onFailure(error: Error): void;
 }
 
-/** A response that consists of messages. */
 export interface MessageStream {
-  /** Resolves with the end of the response. Rejects as {@link InternalAnswerHandler.onFailure} says. */
+  /** Resolves at the end of the response. Rejects with the errors of {@link InternalAnswerHandler.onFailure}. */
   ended: Promise<void>;
   abort(reason: Error): void;
 }
@@ -116,7 +115,7 @@ export class InternalClient implements OnApplicationShutdown {
     );
   }
 
-  /** Sends a request whose answer consists of messages. `onMessage` must not throw. */
+  /** Sends a request whose response consists of messages. `onMessage` must not throw. */
   follow<Message>(call: InternalCall, onMessage: (message: Message) => void): MessageStream {
     let controller: Dispatcher.DispatchController | null = null;
     let aborted: Error | null = null;
@@ -158,7 +157,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   });
   private isStarted = false;
   private status = 0;
-  /** Difference between the clock of the other process and ours; NaN when it does not say its time. */
+  /** Difference between the clock of the other process and this one; NaN when it does not send its time. */
   private clockSeconds = NaN;
   private isEnded = false;
   private failure: Error | null = null;
@@ -204,12 +203,12 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** True when the other process was not reached, refused the request, or ended before its response. */
+/** True when the other process was unreachable, rejected the request, or exited before its response. */
 export function isProcessGone(error: unknown): boolean {
   return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((type) => error instanceof type);
 }
 
-/** The body is not read before the head is being sent, so that it can go to another process when this one is not reached. */
+/** The body is not read until the head is sent, so that it can go to another process if this one is unreachable. */
 async function* following(frame: Buffer, body: Readable): AsyncGenerator<unknown> {
   yield frame;
   yield* body;

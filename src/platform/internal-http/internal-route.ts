@@ -2,7 +2,7 @@ import { applyDecorators, Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../http/public.decorator.js';
 
-/** A controller for other processes of this service, which the API description leaves out. */
+/** A controller for other processes of this service, which the API document omits. */
 export const InternalController = (path: string) => applyDecorators(Controller(path), ApiExcludeController());
 
 /** The route of an internal controller. It needs no key: `InternalServer.accept` checks the signature. */

@@ -16,12 +16,11 @@ import {
 } from './frames.js';
 import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
 
-/** A request of another process. */
 export interface InternalRequest<Head> {
   head: Head;
-  /** Null when there is none. Errors when its digest is not the signed one, before its last piece. */
+  /** Null when there is none. Fails before its last piece when its digest is not the signed one. */
   body: Readable | null;
-  /** The whole body, empty when there is none. @throws NotFoundError when its digest is not the signed one */
+  /** The whole body, empty if there is none. @throws NotFoundError when its digest is not the signed one */
   text(): Promise<string>;
 }
 
@@ -34,7 +33,7 @@ export class InternalServer {
    * Verifies a request and reads its head.
    *
    * @throws NotFoundError for a request that is not signed, before its body is read; InvalidInputError for a head that
-   * breaks off or is too long
+   * is cut off or too long
    */
   async accept<Head>(request: IncomingMessage): Promise<InternalRequest<Head>> {
     const path = request.url ?? '';
@@ -44,7 +43,7 @@ export class InternalServer {
     if (!isSigned(headText)) throw routeNotFound('POST', path);
     const { head, body: signed } = JSON.parse(headText) as SignedHead;
     if (!signed) request.resume();
-    // Destroying it early ends neither the request nor the response: the rest of the body is discarded.
+    // Destroying it early stops neither the request nor the response: the rest of the body is discarded.
     const body = signed && new VerifiedBody(signed.sha256);
     if (body) {
       body.on('error', () => undefined);
@@ -64,12 +63,12 @@ export class InternalServer {
   }
 }
 
-/** Writes the frames of one response. Frames after its end, or after the other process left, are dropped. */
+/** Writes the frames of one response. Frames after its end, or after the other process disconnected, are dropped. */
 export class InternalAnswer {
   private readonly logger = new Logger('internal');
   private isOver = false;
 
-  /** @param onLeft called once, when the other process left before the end */
+  /** @param onLeft called once, if the other process disconnects before the end */
   constructor(
     private readonly response: ServerResponse,
     onLeft: () => void = () => undefined,
@@ -90,7 +89,7 @@ export class InternalAnswer {
     if (!this.isOver) this.begin().write(textFrame('head', JSON.stringify(value)));
   }
 
-  /** @returns false when the caller is to wait for the response's `drain` */
+  /** @returns false when the caller must wait for the response's `drain` */
   data(chunk: Buffer): boolean {
     if (this.isOver || chunk.length === 0) return true;
     this.response.write(framePrefix('data', chunk.length));
@@ -100,7 +99,7 @@ export class InternalAnswer {
   message(value: object): void {
     if (this.isOver) return;
     this.begin().write(textFrame('message', JSON.stringify(value)));
-    // The other process has left as much unread as one message may have.
+    // The other process has left a whole message of the largest size unread.
     if (this.response.writableLength > MESSAGE_BYTES_MAX) this.response.destroy();
   }
 
@@ -112,7 +111,9 @@ export class InternalAnswer {
     this.finish(textFrame('failure', JSON.stringify(serializeError(error))));
   }
 
-  /** Ends the response with the outcome of the work. Logs an error that other processes cannot read. Never rejects. */
+  /**
+   * Finishes the response with the outcome of the work. Logs an error that other processes cannot read. Never rejects.
+   */
   async endAfter(work: Promise<void>): Promise<void> {
     try {
       await work;
@@ -174,7 +175,7 @@ function readHead(request: IncomingMessage): Promise<string> {
   });
 }
 
-/** Passes a body on and withholds its last piece until the digest of the whole is verified. */
+/** Passes on a body and withholds its last piece until the digest of the whole is verified. */
 class VerifiedBody extends Transform {
   private readonly hash = createHash('sha256');
   private last: Buffer | null = null;

@@ -7,20 +7,22 @@ import { isSameSignature, keysFor } from '../http/secrets.js';
 /** The header that a request between processes carries. */
 export const INTERNAL_HEADER = 'x-slipway-internal';
 
-/** The signed part of a request. */
 export interface SignedHead {
   head: object;
   /** Null: there is none. `sha256`: null for a body that streams, since its digest is not known at the start. */
   body: { sha256: string | null } | null;
 }
 
-/** Longest difference between the clocks of two processes. Claims are remembered for longer, so that each counts once. */
+/**
+ * Longest difference between the clocks of two processes. Seen signatures are remembered for longer, so that each is
+ * accepted only once.
+ */
 export const AGE_MS_MAX = 30_000;
 const REMEMBERED_MAX = 100_000;
 
 /**
- * Signs requests between processes of one service with a secret they share: the keys of the vault. A signature covers the
- * receiver's address, path and head, is valid for 30 s and counts once, so that a reader of the network cannot repeat a
+ * Signs requests between processes of one service with their shared secret: the keys of the vault. A signature covers
+ * the receiver's address, path and head, is valid for 30 s and only once, so that an eavesdropper cannot repeat a
  * request.
  */
 @Injectable()
@@ -43,7 +45,8 @@ export class InternalSignatures {
   /**
    * Verifies the header, before anything of the request's body is read.
    *
-   * @returns a check that a head is the signed one; null for a header that is not ours or for another process, too old, or was seen before
+   * @returns a check that a head is the signed one; null for a header that is not Slipway's, is for another process, is
+   * too old, or was seen before
    */
   verify(path: string, header: string | string[] | undefined): ((head: string) => boolean) | null {
     if (typeof header !== 'string') return null;

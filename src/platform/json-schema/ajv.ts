@@ -5,7 +5,7 @@ import formats from 'ajv-formats';
 import { canonicalJson } from '../text/json.js';
 import { linearPattern } from './patterns.js';
 
-/** The dialects of JSON Schema that are understood. Whatever is valid in draft-04 to draft-06 is read as draft-07. */
+/** The dialects of JSON Schema that are supported. Whatever is valid in draft-04 to draft-06 is read as draft-07. */
 export type Dialect = keyof typeof dialects;
 
 const dialects = { 'draft-07': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };
@@ -31,12 +31,12 @@ const options: Options = {
   strict: false,
   logger: false,
   addUsedSchema: false,
-  // Inlined, each reference is a copy of its target: a schema of 22 KB with 100 references took 35 s and 800 MB.
+  // Inlining copies the target of each reference: a schema of 22 KB with 100 references took 35 s and 800 MB.
   inlineRefs: false,
   code: { regExp: Object.assign(linearPattern, { code: 'linearPattern' }) },
 };
 
-/** A new Ajv for one dialect. Making one takes 20 ms: keep it. @param withFormats asserts `format` */
+/** A new Ajv for one dialect. Creating one takes 20 ms: keep it. @param withFormats asserts `format` */
 export function createAjv(dialect: Dialect, withFormats: boolean): Ajv {
   const ajv = new dialects[dialect]({ ...options, validateFormats: withFormats });
   ajv.removeKeyword('uniqueItems').addKeyword(uniqueItems);

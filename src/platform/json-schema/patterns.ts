@@ -2,10 +2,10 @@
  * Regular expressions in JSON Schemas of tenants, matched in linear time by RE2. JavaScript's engine takes exponential
  * time for some patterns, and nothing else runs meanwhile.
  *
- * Refused, and then not checked: look-around, back-references, repeats above 1,000, patterns longer than 2,000
- * characters, and more than 50 patterns or 64,000 instructions in a schema. A string above 64 K characters is not matched
- * and counts as matching. `\s` stands for ASCII white space only. Nothing is thrown: a pattern that is refused has a
- * reason (`refusal`) for the publisher, and a schema can be used without it (`withoutRefusedPatterns`).
+ * Rejected, and then not checked: look-around, back-references, repeats above 1,000, patterns longer than 2,000
+ * characters, and more than 50 patterns or 64,000 instructions in a schema. A string above 64 K characters is not
+ * matched and accepted. `\s` means only ASCII white space. Nothing is thrown: a rejected pattern has a reason
+ * (`refusal`) for the publisher, and a schema can be used without it (`withoutRefusedPatterns`).
  */
 import { growingLru } from '../limits/growing-lru.js';
 import type * as Re2 from 're2js';
@@ -15,25 +15,26 @@ import { SCHEMA_MAPS } from './references.js';
 
 const re2 = lazyRequire<typeof Re2>('re2js');
 
-/** Patterns of one schema that are used. */
 const PATTERNS_MAX = 50;
 
-/** Length times counted repeats, of all patterns of one schema: about the instructions, of which 100,000 compile in 1 s. */
+/**
+ * Length times counted repeats, of all patterns of one schema: roughly their instructions, of which 100,000 compile in
+ * 1 s.
+ */
 const SIZE_MAX = 64_000;
 
-/** A longer pattern is refused: its compilation takes more than 0.1 s. */
+/** A longer pattern is rejected: its compilation takes more than 0.1 s. */
 const PATTERN_CHARS_MAX = 2_000;
 
 /** The largest counted repeat of RE2. */
 const REPEATS_MAX = 1_000;
 
-/** A longer text is not matched. */
 const TEXT_CHARS_MAX = 64 * 1024;
 
-/** Instructions times characters of one match, about 40 ms at worst; a longer text is not matched. */
+/** Instructions times characters of one match, about 40 ms at worst; a longer string is not matched. */
 const STEPS_MAX = 4_000_000;
 
-/** Compiled patterns that stand outside of a compiled schema. */
+/** Compiled patterns outside of a compiled schema. */
 const CACHED_MAX = 2_000;
 
 /** Keywords that hold values, not schemas: a `$ref` or `pattern` inside them is data. */
@@ -47,23 +48,22 @@ export interface FoundPattern {
   pattern: string;
   /** Names from the root, joined by dots. */
   place: string;
-  /** The reason why it is not used, such as `look-around "(?="`; null for a pattern that is used. */
+  /** Why it is not used, such as `look-around "(?="`; null for a pattern that is used. */
   refusal: string | null;
-  /** Takes the pattern out of the schema. */
+  /** Removes the pattern from the schema. */
   remove: () => void;
 }
 
-/** A compiled pattern, as Ajv uses one. */
 export interface LinearPattern {
-  /** True also for a string that is too long to match. */
+  /** Also true for a string that is too long to match. */
   test: (text: string) => boolean;
   toString: () => string;
 }
 
-/** Known properties, by their text, and whether RE2 knows them: each is compiled once. */
+/** Properties by their name, and whether RE2 knows them: each is compiled once. */
 const properties = growingLru<boolean>(CACHED_MAX);
 
-/** A compiled pattern; it matches every text when RE2 refuses the expression. */
+/** A compiled pattern; it matches every string when RE2 rejects the expression. */
 export function linearPattern(pattern: string): LinearPattern {
   return { test: matcherOf(pattern) ?? (() => true), toString: () => JSON.stringify(pattern) };
 }
@@ -85,7 +85,7 @@ function matcherOf(pattern: string): ((text: string) => boolean) | null {
   }
 }
 
-/** The construct of a pattern that RE2 does not have, or that makes it too large; null without one. Compiles nothing. */
+/** The construct of a pattern that RE2 lacks, or that makes it too large; null if there is none. Compiles nothing. */
 export function refusedConstruct(pattern: string): string | null {
   if (pattern.length > PATTERN_CHARS_MAX) return `more than ${PATTERN_CHARS_MAX} characters`;
   let isInClass = false;
@@ -134,8 +134,8 @@ function sizeOf(pattern: string): number {
 }
 
 /**
- * A schema and the schemas within it, each with its place: names from the root, joined by dots. In the author's order.
- * Members with unknown names count as schemas, since references can lead there.
+ * A schema and the schemas within it, in the author's order, each with its path: names from the root, joined by dots.
+ * Members with unknown names are treated as schemas, since references can point to them.
  *
  * @param isData true for a keyword whose value is not a schema
  */
@@ -158,8 +158,8 @@ export function* schemasIn(
 }
 
 /**
- * The patterns of a schema, in `pattern` and `patternProperties`. More than 50, or more than their size allows, are
- * refused.
+ * The patterns of a schema, in `pattern` and `patternProperties`. More than 50, or above the limit of their size, are
+ * rejected.
  */
 export function patternsOf(schema: unknown): FoundPattern[] {
   const patterns: FoundPattern[] = [];
@@ -178,7 +178,7 @@ export function patternsOf(schema: unknown): FoundPattern[] {
     for (const pattern of Object.keys(patternProperties)) {
       add(pattern, placeOf('patternProperties'), () => {
         delete patternProperties[pattern];
-        // Names that the pattern might match must not count as additional.
+        // Names that the pattern might match must not be treated as additional.
         patternProperties[''] = true;
       });
     }
@@ -186,7 +186,6 @@ export function patternsOf(schema: unknown): FoundPattern[] {
   return patterns;
 }
 
-/** A copy of a schema without the patterns that are refused. */
 export function withoutRefusedPatterns<T>(schema: T): T {
   if (!patternsOf(schema).some(({ refusal }) => refusal !== null)) return schema;
   const copy = structuredClone(schema);

@@ -4,13 +4,13 @@
  */
 import { isObject, type JsonObject } from '../text/json.js';
 
-/** A longer reference leads nowhere: each visit splits the whole text. */
+/** A longer reference is not resolved: each visit splits the whole string. */
 const REFERENCE_CHARS_MAX = 2_000;
 
-/** References followed one after another; a longer chain is taken as a cycle. */
+/** References followed one after another; a longer chain is treated as a cycle. */
 const CHAIN_MAX = 16;
 
-/** Keywords that hold schemas by names of the author's choice. */
+/** Keywords that contain schemas by names that the author chooses. */
 export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',
@@ -48,9 +48,9 @@ export function referenced(reference: string, root: unknown): unknown {
 }
 
 /**
- * The schema with its referenced schema in place of `$ref`; keywords beside `$ref` override those of the target. A
- * reference that leads nowhere stays, as the last one of a cycle does. `false` becomes `{not: {}}`; every other value
- * that is not a schema becomes `{}`, which allows anything.
+ * The schema with its referenced schema in place of `$ref`; keywords next to `$ref` override those of the target. An
+ * unresolvable reference remains, as does the last one of a cycle. `false` becomes `{not: {}}`; every other value that
+ * is not a schema becomes `{}`, which allows anything.
  */
 export function resolveRef(schema: unknown, root: unknown): JsonObject {
   let here = schema;

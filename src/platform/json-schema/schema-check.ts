@@ -6,12 +6,12 @@ import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
 import { withoutRefusedPatterns } from './patterns.js';
 
-/** A larger schema is not compiled: that takes seconds. */
+/** A larger schema is not compiled: that would take seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
 
 /**
- * Longest time to compile a schema and to validate a value: shorter than that of a thread's job, since an ended thread loses
- * what it compiled. Some schemas would take forever, and all memory.
+ * Longest time to compile a schema and to validate a value: shorter than that of a thread's job, since a stopped thread
+ * loses what it compiled. Some schemas would never finish, or take all memory.
  */
 const usualLimits = { compileMs: 1_000, validateMs: 250 };
 
@@ -27,14 +27,14 @@ const start = new Script('work()');
 /** The error of a value, as a message without full stop. Null if the schema allows it or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
-/** Compiled schemas at most, in characters of their JSON. A compiled one takes about 8 K besides. */
+/** Limit of compiled schemas, in characters of their JSON. Each takes about 8 K in addition. */
 const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 
 /**
- * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (the default, as MCP says). Null when the schema cannot be
- * used: it is not a schema, larger than 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns
- * that {@link withoutRefusedPatterns} refuses are not checked. A check that took too long twice in a row allows everything afterwards.
- * Schemas of tenants are compiled in `platform/threads`: it blocks.
+ * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (MCP's default). Null when the schema cannot be used:
+ * it is not a schema, larger than 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns
+ * that {@link withoutRefusedPatterns} removes are not checked. A check that takes too long twice in a row allows
+ * everything afterwards. Schemas of tenants are compiled in `platform/threads`: it blocks.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
   const validate = schemaValidator(schema, limits);
@@ -48,13 +48,13 @@ export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck 
   };
 }
 
-/** A fault of a value: the names that lead to the faulty part, and a predicate such as `must be <= 5`. */
+/** An error of a value: the names that lead to the invalid part, and a predicate such as `must be <= 5`. */
 export interface SchemaFault {
   path: string[];
   message: string;
 }
 
-/** Faults of a value, at most five; null when its validation takes too long, now or once before. */
+/** Errors of a value, at most five; null when its validation takes too long, now or once before. */
 type SchemaValidator = (value: unknown) => SchemaFault[] | null;
 
 /** Validators by the hash of their schema: equal schemas are compiled once. A string instead of a validator is the reason why the schema is not used. */
@@ -63,7 +63,7 @@ const validators = new LRUCache<string, { validator: SchemaValidator | string; c
   sizeCalculation: ({ chars }) => chars + 8 * 1024,
 });
 
-/** A validator for a schema as in {@link schemaCheck}. A string instead says why the schema cannot be used. */
+/** A validator for a schema as in {@link schemaCheck}. A string instead is the reason why the schema cannot be used. */
 export function schemaValidator(schema: unknown, limits = usualLimits): string | SchemaValidator {
   if (typeof schema !== 'object' || schema === null) return 'no schema';
   const text = JSON.stringify(schema);
@@ -83,7 +83,7 @@ function newValidator(schema: JsonObject, limits: typeof usualLimits): string | 
   return (value) => {
     if (isSlow) return null;
     const attempt = () => withTimeLimit(limits.validateMs, () => validate(value));
-    // A second attempt tells a slow check from a machine that stalled.
+    // A second attempt distinguishes a slow check from a machine that stalled.
     const outcome = attempt() ?? attempt();
     isSlow = outcome === null;
     if (!outcome) return null;
@@ -115,14 +115,14 @@ export function validatorFor(dialect: Dialect): Ajv {
   const cached = instances.get(dialect);
   if (cached) return cached;
   const ajv = createAjv(dialect, true);
-  // Compiles the meta-schema, which is no part of the time of a tenant's schema.
+  // Compiles the meta-schema, whose time must not count for a tenant's schema.
   void ajv.validateSchema({});
   instances.set(dialect, ajv);
   return ajv;
 }
 
 function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
-  // Ajv remembers ids, and two tools may use the same one.
+  // Ajv remembers ids, and two tools can use the same one.
   const { $schema, $id: _id, ...rest } = schema;
   const uri = typeof $schema === 'string' ? $schema : '';
   const dialect = /draft-0[4-7]/.test(uri) ? 'draft-07' : uri.includes('2019-09') ? '2019-09' : '2020-12';
@@ -141,9 +141,9 @@ function compiled(schema: JsonObject, ms: number): ValidateFunction | string {
 }
 
 /**
- * Runs synchronous work of unbounded length, such as a check against a tenant's schema, and aborts it after `ms`; the event
- * loop serves nothing else meanwhile. Costs about 80 µs. Aborted work runs no `finally`. Must not be nested: when two
- * limits end together, the inner one cancels the outer one's abort and the work never ends.
+ * Runs synchronous work of unbounded length, such as a check against a tenant's schema, and aborts it after `ms`; the
+ * event loop serves nothing else meanwhile. Costs about 80 µs. Aborted work runs no `finally`. Must not be nested: when
+ * two limits expire together, the inner one cancels the outer one's abort and the work never stops.
  *
  * @returns null when the work was aborted
  */

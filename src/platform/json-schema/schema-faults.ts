@@ -5,8 +5,8 @@ import type { job as faultsJob } from './schema-faults.job.js';
 const FAULTS = 'platform/json-schema/schema-faults.job.js';
 
 /**
- * Returns what is wrong with a value, found in the thread for tenants' work: none for a schema that cannot be used, or whose check takes
- * too long.
+ * Returns the errors of a value, found in the thread for tenants' work: none for a schema that cannot be used, or whose
+ * check takes too long.
  *
  * @param namespaceId whose turn it is
  */

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 
-/** Entries of a cache of one process, of up to some hundred bytes each. Who needs more reads or asks again. */
+/** Limit of entries of a cache in one process, of up to some hundred bytes each. Further ones are read again. */
 const ENTRIES_MAX = 50_000;
 
 /**
- * A cache of at most `max` values, which drops the least recently used one. Its memory grows with its values: the option
- * `max` of lru-cache allocates every place at once (100,000 places take 4.4 MB and 20 ms).
+ * A cache of at most `max` values, which drops the least recently used one. Its memory grows with its values: the
+ * option `max` of lru-cache allocates all entries in advance (100,000 take 4.4 MB and 20 ms).
  */
 export function growingLru<Value extends object | number | string | boolean>(
   max = ENTRIES_MAX,

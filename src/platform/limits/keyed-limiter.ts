@@ -1,12 +1,13 @@
 /**
- * Limits concurrent work, for each key and in all. `acquire` refuses work above a limit at once; `run` lets it wait for its turn,
- * up to a time. Work with several keys, such as a host and an account, counts for each. Keys without work take no memory.
+ * Limits concurrent work, for each key and in total. `acquire` immediately rejects work above a limit; `run` lets it
+ * wait for its turn, up to a time. Work with several keys, such as a host and an account, is counted for each. Keys
+ * without work take no memory.
  *
- * Limits of work that does not wait bound what users hold, so the processes of `WORKERS` share them. Those of waiting work
- * bound what a process does at once.
+ * Limits of work that does not wait restrict what users hold, so the processes of `WORKERS` share them. Those of
+ * waiting work restrict what one process does concurrently.
  *
- * Waiting work starts in order, but for work whose keys have no room yet: one slow host or busy account does not delay the
- * others. Fails: {@link NoSlotError}, when work could not start in time.
+ * Waiting work starts in order, except while its keys are at their limit: one slow host or busy account does not delay
+ * the others. Throws {@link NoSlotError} when work could not start in time.
  */
 import { shareOf } from '../../config/workers.js';
 import { UnavailableError } from '../errors/domain-error.js';
@@ -18,7 +19,6 @@ export class NoSlotError extends UnavailableError {
   }
 }
 
-/** A limit of concurrent work, see above. */
 export class KeyedLimiter {
   private readonly counts = new Map<string, number>();
   private readonly waiting = new Set<() => boolean>();
@@ -35,12 +35,11 @@ export class KeyedLimiter {
     private readonly waitMs = 0,
   ) {}
 
-  /** A limiter whose keys may have half of the limit each. */
   static fair(max: number, waitMs: number): KeyedLimiter {
     return new KeyedLimiter(Math.max(1, Math.floor(max / 2)), max, waitMs);
   }
 
-  /** True while no key has room. */
+  /** True while no key has a free slot. */
   get isFull(): boolean {
     return this.total >= this.shareOf(this.maxAll);
   }
@@ -53,8 +52,8 @@ export class KeyedLimiter {
   /**
    * Starts work of a key, or of several.
    *
-   * @param maxEach limit of these keys where keys have limits of their own
-   * @returns a function to call at its end; null above a limit
+   * @param maxEach limit of these keys if keys have their own limits
+   * @returns a function to call when it has finished; null above a limit
    */
   acquire(key: string | readonly string[], maxEach = this.maxEach): (() => void) | null {
     const keys = typeof key === 'string' ? [key] : key;
@@ -66,16 +65,16 @@ export class KeyedLimiter {
       if (isOver) return;
       isOver = true;
       this.count(keys, -1);
-      // The end of work with several keys may make room for several others.
+      // When work with several keys finishes, several others might start.
       for (const start of this.waiting) if (start()) this.waiting.delete(start);
     };
   }
 
   /**
-   * Does work when there is room for it.
+   * Runs work when a slot is free.
    *
-   * @param slotMs time after which it stops counting although it goes on
-   * @throws NoSlotError when the work could not start in time; what it throws otherwise
+   * @param slotMs time after which it releases its slot although it continues
+   * @throws NoSlotError when the work could not start in time; errors of the work
    */
   async run<T>(key: string | readonly string[], work: () => Promise<T>, slotMs?: number): Promise<T> {
     const leave = this.acquire(key) ?? (await this.turn(key));

@@ -13,16 +13,16 @@ import { repeat, type Repeat } from '../schedule/repeat.js';
 /** Length of a window of {@link RateCounter.add}: minutes of the clock, so that processes agree on them. */
 export const WINDOW_SECONDS = 60;
 
-/** Interval at which processes exchange their counts, and so how late one learns of the others. */
+/** Interval at which processes exchange their counts: the delay with which one sees the others' counts. */
 const SHARE_MS = 1_000;
 
 /** Time after its first failure for which the failures of a key are counted. */
 const FAILURES_SECONDS = 15 * 60;
 
 /**
- * Counts requests and failures by key: of all processes with Redis, otherwise of those of `WORKERS`, which the supervisor
- * adds up. Counting a request is synchronous in all cases: own counts are sent once a second, and the response is the count
- * of all processes. While Redis is unavailable, each process counts alone.
+ * Counts requests and failures by key: of all processes with Redis, otherwise of those of `WORKERS`, which the
+ * supervisor adds up. Counting a request is always synchronous: own counts are sent once a second, and the response is
+ * the count of all processes. While Redis is unavailable, each process counts alone.
  */
 @Injectable()
 export class RateCounter implements OnApplicationShutdown {
@@ -59,7 +59,7 @@ export class RateCounter implements OnApplicationShutdown {
     return WINDOW_SECONDS - (Math.floor(Date.now() / 1000) % WINDOW_SECONDS);
   }
 
-  /** Counts requests. @returns requests of the key in this window, these included */
+  /** Counts requests. @returns requests of the key in this window, including these */
   add(key: string, requests = 1): number {
     const window = Math.floor(Date.now() / 1000 / WINDOW_SECONDS);
     if (window !== this.window) {
@@ -78,7 +78,7 @@ export class RateCounter implements OnApplicationShutdown {
     return (await this.failures.penalty(key)).consumedPoints;
   }
 
-  /** Takes back a failure that was counted before the outcome was known. */
+  /** Removes a failure that was counted before the outcome was known. */
   async forgiveFailure(key: string): Promise<void> {
     await this.failures.reward(key);
   }
@@ -96,7 +96,7 @@ export class RateCounter implements OnApplicationShutdown {
       const all = await this.requests?.penalty(`${window}:${key}`, added);
       if (all && window === this.window) this.counts.set(key, all.consumedPoints + (this.unsent.get(key) ?? 0));
     };
-    // A count that is lost on its way still counts in this process.
+    // A count lost in transit is still counted in this process.
     await Promise.allSettled([...unsent].map(send));
   }
 }

@@ -1,4 +1,6 @@
-/** Runs `work` for each item in order, `atOnce` at a time. @throws the first error of `work`; items under way go on */
+/**
+ * Runs `work` for each item in order, `atOnce` at a time. @throws the first error of `work`; items in progress continue
+ */
 export async function someAtOnce<T>(
   atOnce: number,
   items: IterableIterator<T>,

@@ -1,8 +1,8 @@
 /**
- * The result of `work`, or `late` if it takes longer than `ms` milliseconds. The work itself goes on, and its later result
- * or error is dropped.
+ * The result of `work`, or `late` if it takes longer than `ms` milliseconds. The work itself continues, and its later
+ * result or error is dropped.
  *
- * @throws what the work throws in time
+ * @throws errors of the work within that time
  */
 export async function withTimeout<T, L>(ms: number, work: Promise<T>, late: L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;

@@ -4,21 +4,20 @@ import type { Env } from '../../config/env.js';
 /** Longer than the lifetime of a link and the time for its response together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
 
-/** Name of the cookie of a person's session, for the functions of this file. */
+/** Name of the cookie of a browser session, for the functions of this file. */
 export const SESSION_COOKIE = 'session';
 
-/** A cookie of this service. */
 export interface OwnCookie {
-  /** The part of its name behind `slipway-`. */
+  /** The part of its name after `slipway-`. */
   name: string;
   value: string;
-  /** Its life; null: until the browser closes. */
+  /** Its lifetime; null: until the browser closes. */
   seconds: number | null;
 }
 
 /**
- * The `__Host-` prefix keeps other hosts of the domain from setting the cookie. Browsers accept it over https only, and without a
- * path: `__Secure-` where the service shares its host.
+ * The `__Host-` prefix prevents other hosts of the domain from setting the cookie. Browsers accept it only over https
+ * and without a path: `__Secure-` if the service shares its host.
  */
 function nameOf(env: Env, name: string): string {
   const prefix = env.pathPrefix === '' ? '__Host-' : '__Secure-';
@@ -29,7 +28,7 @@ function isSecure(env: Env): boolean {
   return env.baseUrl.startsWith('https:');
 }
 
-/** A cookie of ours, by the part of its name behind `slipway-`; undefined if this browser has none. */
+/** Returns a cookie of this service, by the part of its name after `slipway-`; undefined if the browser has none. */
 export function readOwnCookie(env: Env, header: string | undefined, name: string): string | undefined {
   const start = `${nameOf(env, name)}=`;
   const pair = header?.split(';').find((part) => part.trim().startsWith(start));
@@ -37,8 +36,8 @@ export function readOwnCookie(env: Env, header: string | undefined, name: string
 }
 
 /**
- * Sets a cookie that scripts cannot read. SameSite=Lax: sent when another site leads to a page of ours, not with a form of
- * another site.
+ * Sets a cookie that scripts cannot read. SameSite=Lax: sent when another site links to a Slipway page, not with a form
+ * of another site.
  */
 export function sendOwnCookie(env: Env, response: Response, { name, value, seconds }: OwnCookie): void {
   response.cookie(nameOf(env, name), value, {

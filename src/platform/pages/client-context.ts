@@ -6,13 +6,11 @@ import { readOwnCookie, SESSION_COOKIE } from './browser-cookie.js';
 export interface ClientContext {
   /** {@link clientAddress} */
   address: string;
-  /** `User-Agent`; '' without one. */
   userAgent: string;
   /** The value of the session cookie; undefined without one. */
   sessionSecret: string | undefined;
 }
 
-/** Reads the {@link ClientContext} of a request. */
 export function clientContextOf(request: RequestOrigin, env: Env): ClientContext {
   const { cookie, 'user-agent': userAgent = '' } = request.headers;
   const address = clientAddress(request, env.trustProxy);

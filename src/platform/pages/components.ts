@@ -1,6 +1,6 @@
 /**
- * The components of pages, a function each; `slipway.css` has their look. Every word is in the page itself: colours and icons only
- * repeat it. A value of type {@link HtmlValue} is escaped unless `html` made it.
+ * The components of pages, a function each; `slipway.css` has their look. All information is in the text: colours and
+ * icons only repeat it. A value of type {@link HtmlValue} is escaped unless `html` made it.
  */
 import { html, Html, type HtmlValue } from './html.js';
 import { frameFiles } from './page-files.js';
@@ -41,7 +41,7 @@ export function tile(name: string, { iconUrl, look = '' }: { iconUrl?: string | 
   return html`<span class="tile h${hue + 1} ${look}" aria-hidden="true">${iconUrl ? html`<img src="${iconUrl}" alt="">` : letters}</span>`;
 }
 
-/** A name with its picture, and a small line below it. @param href address of its page */
+/** A name with its picture, and a small line under it. @param href address of its page */
 export function who(
   name: string,
   small: HtmlValue,
@@ -50,7 +50,7 @@ export function who(
   return html`<div class="who">${tile(name, look)}<div>${href === undefined ? html`<b>${name}</b>` : html`<a href="${href}">${name}</a>`}<small>${small}</small></div></div>`;
 }
 
-/** A state or a number in a word or two. @param state none for a neutral one */
+/** A state or a number in a word or two. @param state absent for a neutral one */
 export function badge(text: HtmlValue, state?: State): Html {
   return html`<span class="badge${state && ` ${state}`}">${text}</span>`;
 }
@@ -60,7 +60,10 @@ export function actions(...content: HtmlValue[]): Html {
   return html`<div class="actions">${content}</div>`;
 }
 
-/** The look of a button or a link: words among `primary`, `danger`, `ghost` and `small`. A page has one `primary` button in a form. */
+/**
+ * Look of a button or a link: words among `primary`, `danger`, `ghost` and `small`. A page has at most one `primary`
+ * button in a form.
+ */
 interface ButtonLook {
   look?: string;
   /** The name for screen readers, where the label needs more. */
@@ -76,7 +79,6 @@ export function button(
   return html`<button type="submit" class="${look}"${sent}${about !== undefined && html` aria-label="${about}"`}>${label}</button>`;
 }
 
-/** A link that looks like a button. */
 export function buttonLink(href: string, label: HtmlValue, { look = '', about }: ButtonLook = {}): Html {
   return html`<a class="button ${look}" href="${href}"${about !== undefined && html` aria-label="${about}"`}>${label}</a>`;
 }
@@ -98,14 +100,14 @@ export function head(title: string, { tile: picture, badge: state, actions: ways
 /** The pages above a page: labels with their paths from the root, which some lack. */
 export type Crumbs = readonly (readonly [label: string, path?: string])[];
 
-/** @param root the way to the root of the service */
+/** @param root the relative path to the root of the service */
 export function breadcrumb(root: string, crumbs: Crumbs): Html {
   return html`<nav aria-label="Breadcrumb"><ol class="crumbs">${crumbs.map(
     ([label, path]) => html`<li>${path === undefined ? label : html`<a href="${root}${path}">${label}</a>`}</li>`,
   )}</ol></nav>`;
 }
 
-/** Views of one thing, as links. @param current the address among them that is shown */
+/** Views of one resource, as links. @param current the address among them that is shown */
 export function tabs(
   label: string,
   links: readonly (readonly [href: string, label: string])[],
@@ -133,7 +135,7 @@ export function columns(main: HtmlValue, side: HtmlValue, isEven = false): Html 
   return html`<div class="columns${isEven && ' even'}"><div>${main}</div><div>${side}</div></div>`;
 }
 
-/** The rows of a card: what each is, then its badge and its buttons. */
+/** The rows of a card: the item, then its badge and its buttons. */
 export function list(rows: readonly (readonly [main: HtmlValue, ...end: HtmlValue[]])[], id?: string): Html {
   return html`<ul class="list"${id && html` id="${id}"`}>${rows.map(([main, ...end]) => html`<li><div>${main}</div>${end}</li>\n`)}</ul>`;
 }
@@ -176,12 +178,12 @@ export function empty(title: string, text: HtmlValue, next?: HtmlValue): Html {
   return html`<div class="empty"><h3>${title}</h3><p>${text}</p>${next}</div>`;
 }
 
-/** A message: what was done, as a status; or else what is wrong, as an alert. */
+/** A message: a success, as a status; otherwise an error, as an alert. */
 export function notice(text: HtmlValue, state: State = 'ok', id?: string): Html {
   return html`<div class="notice ${state}"${id && html` id="${id}"`} role="${state === 'ok' ? 'status' : 'alert'}"><div>${text}</div></div>`;
 }
 
-/** The steps of a task. @param current from 0 on */
+/** The steps of a task. @param current from 0 */
 export function steps(labels: readonly string[], current: number): Html {
   return html`<ol class="steps">${labels.map(
     (label, at) =>
@@ -189,7 +191,7 @@ export function steps(labels: readonly string[], current: number): Html {
   )}</ol>`;
 }
 
-/** Stages in the order of time, each with its state. */
+/** Stages in chronological order, each with its state. */
 export function timeline(stages: readonly (readonly [state: State, name: HtmlValue, detail: HtmlValue])[]): Html {
   return html`<ol class="timeline">${stages.map(
     ([state, name, detail]) =>

@@ -1,12 +1,13 @@
 /**
- * Protection of forms against requests that other sites forge (CSRF), as a double-submit token: the browser has a random
- * secret in a cookie, and each form a value made of it. A foreign page can send the form, and the browser the cookie with it,
- * but the page cannot read or compute the value.
+ * Protection of forms against requests that other sites forge (CSRF), as a double-submit token: the browser has a
+ * random secret in a cookie, and each form a value derived from it. A foreign page can send the form, and the browser
+ * the cookie with it, but the page cannot read or compute the value.
  *
- * Cookie: `__Host-slipway-form` over https, `slipway-form` over http; HttpOnly, SameSite=Lax, until the browser closes. Hidden
- * field: `form-token`, HMAC-SHA256 of the session cookie, which may be none, by the secret. Nothing is stored, so every process
- * checks the forms of every other. A form fails without the cookie, with a value of another browser, and when the person signed
- * in or out since. Over http another port of the same host can set the cookie; it does not know that of the session.
+ * Cookie: `__Host-slipway-form` over https, `slipway-form` over http; HttpOnly, SameSite=Lax, until the browser closes.
+ * Hidden field: `form-token`, HMAC-SHA256 of the session cookie, which can be absent, by the secret. Nothing is stored,
+ * so every process can check every form. A form fails without the cookie, with a value of another browser, and when the
+ * user has signed in or out since. Over http another port of the same host can set the cookie; it does not know that of
+ * the session.
  *
  * Use both functions in every form that changes something, in addition to `requireOwnPage` and `requireOwnHost`.
  */

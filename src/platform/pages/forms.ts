@@ -1,7 +1,7 @@
 /**
- * Forms of pages, each at an address of its own under its page. A rejected form is shown again with the sent values, except
- * passwords, and with the reason: next to its field, which gets the focus; otherwise at the head of the form; and at the head of
- * the page if the form is no longer there.
+ * Forms of pages, each at its own address under its page. A rejected form is shown again with the sent values, except
+ * passwords, and with the reason: next to its field, which gets the focus; otherwise at the head of the form; and at
+ * the head of the page if the form is no longer there.
  */
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import type { FramedPage, PlainPage, Redirect } from './frame.js';
@@ -9,15 +9,14 @@ import { actions, notice } from './components.js';
 import { html, type Html, type HtmlValue } from './html.js';
 import { PageError } from './page.js';
 
-/** A rejected form, with the reason. */
 export interface RejectedForm {
   /** The name of the form: its address, relative to the page. */
   name: string;
   /** The row of the form; '' without one. */
   id: string;
-  /** The reason, without a period at its end. */
+  /** The reason, without a final period. */
   text: string;
-  /** The field that the reason concerns; by default the one whose name the reason begins with. */
+  /** The field that the reason concerns; by default the one whose name starts the reason. */
   field?: string;
   /** The values that were sent. */
   values: URLSearchParams;
@@ -25,7 +24,6 @@ export interface RejectedForm {
   isShown?: boolean;
 }
 
-/** The part of a page's content that its forms need. */
 export interface FormsView {
   token: Html;
   /** The address of the page, relative to the one that the browser shows. */
@@ -38,9 +36,9 @@ export interface Field {
   name: string;
   label: HtmlValue;
   hint?: string;
-  /** The name of the value in errors, if it is another one. */
+  /** The name of the value in errors, if it differs. */
   member?: string;
-  /** The value before another one is typed. */
+  /** The initial value. */
   value?: string;
   /** A `checkbox` is one box for each of `options`. */
   type?: 'checkbox' | 'date' | 'file' | 'number' | 'password';
@@ -56,8 +54,8 @@ export interface Field {
  * The response to a form: the result of `work`, or the page of the form with the reason for its rejection.
  *
  * @param name the name of the form
- * @param show makes the page
- * @throws PageError of `work`, which is a page of its own
+ * @param show creates the page
+ * @throws PageError of `work`, which has its own page
  * @stability preview
  */
 export async function respondToForm<Shown extends FramedPage | PlainPage>(
@@ -76,12 +74,11 @@ export async function respondToForm<Shown extends FramedPage | PlainPage>(
   }
 }
 
-/** A form that is rejected with an error. */
 export function rejectionOf(name: string, values: URLSearchParams, { message, field }: DomainError): RejectedForm {
   return { name, id: values.get('id') ?? '', text: message.replace(/\.$/, ''), field, values };
 }
 
-/** The body of a page, with the reason for a rejection at its head if none of its forms shows it. */
+/** The body of a page, with the reason for a rejection at its top if none of its forms shows it. */
 export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html): Html {
   return html`${rejected && !rejected.isShown && notice(html`Nothing was changed: ${rejected.text}.`, 'bad')}${body}`;
 }
@@ -92,7 +89,7 @@ export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html
  * @param name of the form
  * @param end content after the fields: the button
  * @param id the row of the form
- * @param action the address of the form, if it is not that of its name; null for that of the page, with its query
+ * @param action the address of the form, if it is not its name; null for that of the page, with its query
  * @param hasFiles the form is one with `parts`
  * @stability preview
  */
@@ -121,7 +118,7 @@ function isField(field: Field | Html | false): field is Field {
   return field !== false && 'name' in field;
 }
 
-/** The field that a reason names, or else the only one into which something is typed or chosen. */
+/** The field that a reason names, or else the only one for text or a choice. */
 function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefined {
   const fieldName = field ?? /^\w+/.exec(text)?.[0];
   const inputs = fields.filter(({ type }) => type !== 'checkbox');
@@ -130,7 +127,7 @@ function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefi
   return fields.find(({ name }) => name === fieldName) ?? fields.find(({ member }) => member === fieldName) ?? only;
 }
 
-/** A field as it was sent last, with the reason why it was rejected. */
+/** A field as last sent, with the reason why it was rejected. */
 function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, isFaulty: boolean): Html {
   const { name, label, member = name, type, options, value = '' } = field;
   const typed = rejected && type !== 'password' ? rejected.values.getAll(name) : [];
@@ -149,7 +146,7 @@ function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, i
   });
 }
 
-/** A field and its present value. */
+/** A field and its current value. */
 export interface ShownField extends Pick<Field, 'name' | 'label' | 'rows' | 'options' | 'attributes'> {
   id: string;
   type?: string;
@@ -159,7 +156,7 @@ export interface ShownField extends Pick<Field, 'name' | 'label' | 'rows' | 'opt
   hasFocus?: boolean;
   /** The value, or the chosen option. */
   content?: string;
-  /** Makes a box of each option; those in the set have a tick. */
+  /** Makes a checkbox of each option; those in the set are checked. */
   checked?: ReadonlySet<string>;
 }
 

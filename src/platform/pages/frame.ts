@@ -1,12 +1,13 @@
 /**
- * The frame of the pages behind the sign-in: a bar with a search and the menu of the account, the navigation, the page, and a closed
- * line with the request that shows the same over REST. Works without scripts, from 320 px on, light and dark.
+ * The frame of the pages behind the sign-in: a bar with a search and the menu of the account, the navigation, the page,
+ * and a closed line with the request that shows the same over REST. Works without scripts, from 320 px on, light and
+ * dark.
  *
- * Style, script and mark are files of this service, {@link frameFiles}, whose addresses change with their content. Every address in
- * a page is relative ({@link rootFrom}), so that a proxy may put the service below a path. The pages of sign-in, consent and setup
- * have no frame, and the same style in themselves.
+ * Style, script and mark are files of this service, {@link frameFiles}, whose addresses change with their content.
+ * Every address in a page is relative ({@link rootFrom}), so that a proxy can serve Slipway under a path. The pages of
+ * sign-in, consent and setup have no frame, and the same style inline.
  *
- * A new page has its link in {@link LINKS} from the day on which it is there.
+ * A new page needs a link in {@link LINKS}.
  */
 import type { Request, Response } from 'express';
 import type { Env } from '../../config/env.js';
@@ -42,37 +43,33 @@ const LINKS: readonly (readonly [path: string, label: string, icon: IconName, re
   ['me', 'Account', 'account'],
 ];
 
-/** The account that is signed in. */
 export interface SignedIn {
   accountName: string;
   isOperator: boolean;
   /** Names of organizations of the account, which the navigation links. */
   organizations: readonly string[];
-  /** The zone of the times in its pages; null for UTC. */
+  /** The time zone of its pages; null for UTC. */
   timeZone: string | null;
 }
 
-/** Finds who is signed in at the browser of a request. */
+/** Finds the account signed in at the browser of a request. */
 export const signedInAt = new WeakMap<Env, (request: Request) => Promise<SignedIn | null>>();
 
 /** The pages of the modules that a service has loaded, as {@link LINKS}. */
 export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
 
-/** Stands twice in the body of a page that grows: where its parts come, and where its rest comes. */
+/** Occurs twice in the body of a page that grows: where its parts come, and where its rest comes. */
 export const GROWING = html`<!--growing-->`;
 
-/** The inside of a page. */
+/** The content of a page. */
 export interface Framed {
-  /** Heading and title. */
   title: string;
   body: Html;
   /** The pages above this one. The navigation marks the first. */
   crumbs?: Crumbs;
-  /** The picture, state, buttons and introduction of the heading. */
   head?: Head;
-  /** The tabs of the page. */
   tabs?: Html;
-  /** The sentence of what was done just now. */
+  /** The message about what was just done. */
   notice?: HtmlValue;
   /** Path of the GET request that shows the same over REST, encoded, such as `/accounts/me`; absent without one. */
   asRequest?: string;
@@ -80,11 +77,14 @@ export interface Framed {
   /** The page has audio in `data:` addresses. */
   hasMedia?: boolean;
   /**
-   * What the page shows changes: the page is read again each 2 s, or with scripts at each event of the stream at this address. Only for a
-   * page into which nothing is typed.
+   * The page shows changing data: it is reloaded every 2 s, or with scripts at each event of the stream at this
+   * address. Only for a page without text input.
    */
   isLive?: boolean | string;
-  /** Writes parts as they come, at the first {@link GROWING}, and returns the rest of a page that is sent before its end is known. */
+  /**
+   * Writes parts as they become available, at the first {@link GROWING}, and returns the rest of a page that is sent
+   * before its end is known.
+   */
   grow?: (write: (part: Html) => void) => Promise<Html>;
 }
 
@@ -93,21 +93,23 @@ const HEADERS = headersWith(POLICY);
 const MEDIA_HEADERS = headersWith(`${POLICY}; media-src data:`);
 const LIVE_HEADERS = headersWith(`${POLICY}; connect-src 'self'`);
 
-/** The sentence for the word with which the address of a page names what was done; null for any other value. */
+/** The message for the word with which the address of a page names a finished action; null for any other value. */
 export function noticeOf(word: unknown, sentences: Record<string, string>): string | null {
   return typeof word === 'string' && Object.hasOwn(sentences, word) ? sentences[word] : null;
 }
 
-/** The response of a page's handler. */
 export class FramedPage {
-  /** @param content the inside, made with the hidden input that each of its forms needs, and the way to the root */
+  /**
+   * @param content the content, created with the hidden input that each of its forms needs, and the relative path to
+   * the root
+   */
   constructor(
     readonly content: (token: Html, root: string) => Framed,
     public status = 200,
   ) {}
 }
 
-/** The page of an address that has none, or none for its reader. */
+/** The page of an address that does not exist, or not for this user. */
 export class NothingHere extends FramedPage {
   constructor(status = 404) {
     super((_, root) => {
@@ -141,13 +143,13 @@ export class Redirect {
     readonly once?: ShownOnce,
   ) {}
 
-  /** The header `Location` in the response to a request for this path. */
+  /** The header `Location` of the redirect for a request to this path. */
   locationFrom(requestPath: string): string {
     return rootFrom(requestPath) + this.path;
   }
 }
 
-/** A {@link Redirect} to an address that Slipway trusts, as it is. */
+/** A {@link Redirect} to an unchanged address that Slipway trusts. */
 export class RedirectAway extends Redirect {
   override locationFrom(): string {
     return this.path;
@@ -157,7 +159,7 @@ export class RedirectAway extends Redirect {
 /**
  * Renders a page with its frame.
  *
- * @param signedIn null without an account: then the head has a link to the sign-in
+ * @param signedIn null without an account: the head then has a link to the sign-in
  */
 export function renderFramed(
   env: Env,

@@ -1,8 +1,9 @@
 /**
- * The guides as pages: the Markdown files of the documentation, rendered for browsers with markdown-it, which escapes HTML.
+ * The guides as pages: the Markdown files of the documentation, rendered for browsers with markdown-it, which escapes
+ * HTML.
  *
  * - Headings have the anchors of GitHub: `## A team of three` → `#a-team-of-three`.
- * - Marks of the tests are left out: comments, and the words behind the language of a code block (```` ```sh test ````).
+ * - Marks of the tests are left out: comments, and the words after the language of a code block (```` ```sh test ````).
  * - A link to a file that is not served is text.
  */
 import type MarkdownIt from 'markdown-it';
@@ -24,7 +25,7 @@ export interface Guide {
  * Renders a guide.
  *
  * @param path where the file is served, such as `/docs/guides/teams.md`: its links are relative to it
- * @param isServed tells whether the service answers a path
+ * @param isServed returns true for paths that the service serves
  */
 export function renderGuide(markdown: string, path: string, isServed: (path: string) => boolean): Guide {
   const renderer = markdownIt()({ html: false });
@@ -33,7 +34,7 @@ export function renderGuide(markdown: string, path: string, isServed: (path: str
   const anchors = new Set<string>();
   tokens.forEach((token, at) => {
     if (token.type === 'heading_open') token.attrSet('id', anchorOf(tokens[at + 1].content, anchors));
-    // They scroll in themselves on a narrow screen, also by keyboard.
+    // They scroll on a narrow screen, including by keyboard.
     if (['fence', 'code_block', 'table_open'].includes(token.type)) token.attrSet('tabindex', '0');
     if (token.type === 'fence') token.info = token.info.split(' ')[0];
     const open: boolean[] = [];

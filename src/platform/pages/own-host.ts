@@ -1,7 +1,7 @@
 /**
- * Protection of pages against DNS rebinding: a foreign name that suddenly leads to this service would make the browser treat
- * pages of ours as that site's own, which its scripts may read. A certificate prevents that over https. Over http the `Host`
- * header tells the name that the browser believes in.
+ * Protection of pages against DNS rebinding: a foreign name that suddenly leads to this service would make the browser
+ * treat Slipway pages as that site's own, which its scripts can read. A certificate prevents that over https. Over http
+ * the `Host` header contains the name that the browser used.
  */
 import type { IncomingMessage } from 'node:http';
 import { LOOPBACK_HOST, type Env } from '../../config/env.js';
@@ -18,7 +18,7 @@ export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, 
   return isLocalOnly && LOOPBACK_HOST.test(requested.hostname) && Number(requested.port || 80) === port;
 }
 
-/** To be asked by every page that reads a session or has a form, GET too. @throws PageError */
+/** Every page that reads a session or has a form calls it, even for GET. @throws PageError */
 export function requireOwnHost(request: IncomingMessage, env: Env): void {
   if (isOwnHost(request, env)) return;
   throw new PlainPageError(

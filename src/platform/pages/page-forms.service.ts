@@ -9,29 +9,28 @@ import { readBody } from '../http/body/request-body.js';
 import { FORM_TOKEN, requireFormToken } from './form-token.js';
 import { PlainPageError, requireOwnPage } from './page.js';
 
-/** How a page checks its forms; by default as {@link PageFormsService.read} says. */
+/** How a page checks its forms; see {@link PageFormsService.read} for the default. */
 export interface FormRules {
   /** Creates the error of a form of another origin or browser. */
   refusal?: () => Error;
   /** The handler calls `requireFormToken`. */
   leavesToken?: true;
-  /** {@link PageFormsService.readParts} reads the form. */
+  /** Set if {@link PageFormsService.readParts} reads the form. */
   parts?: FormParts;
 }
 
-/** The most bytes of each part of a form with files. */
+/** Size limits in bytes of the parts of a form with files. */
 export interface FormParts {
   fields: Record<string, number>;
   files: Record<string, number>;
 }
 
-/** A form with its files. */
 export interface SentForm {
   form: URLSearchParams;
   files: Record<string, Buffer>;
 }
 
-/** Reads the forms of pages for people: the guard calls it for every page. */
+/** Reads the forms of pages: the guard calls it for every page. */
 @Injectable()
 export class PageFormsService {
   constructor(
@@ -40,7 +39,7 @@ export class PageFormsService {
   ) {}
 
   /**
-   * The values of a form that a page of ours made for this browser.
+   * The values of a form that a Slipway page created for this browser.
    *
    * @throws PageError, and as `readBody`
    */
@@ -59,7 +58,7 @@ export class PageFormsService {
   }
 
   /**
-   * Reads a form with files, of an admitted account: the token first, and no file without it.
+   * Reads a form with files, of an admitted account: first the token, and no file without it.
    *
    * @throws PageError; TooLargeError; and as `readMultipart`
    */
@@ -98,10 +97,10 @@ function foreignForm(): PlainPageError {
   );
 }
 
-/** Names of fields with secrets, or with no text of a person. */
+/** Names of fields with secrets, or without text that a user typed. */
 const NOT_KEPT = /pass|key|token|secret|value|header|code|old|repeated|^id$/i;
 
-/** The error of a form without its token: its page leads back, and has the text that was typed, without secrets. */
+/** The error of a form without its token: its page links back, and contains the typed text without secrets. */
 function lostForm({ headers: { referer } }: Request, form: URLSearchParams): PlainPageError {
   const error = foreignForm();
   const page = parseUrl(referer ?? '');

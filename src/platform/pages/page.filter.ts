@@ -9,10 +9,9 @@ import { notice } from './components.js';
 import { FramedPage, NothingHere, renderFramed, type SignedIn } from './frame.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 
-/** Headings of errors that have none of their own. */
+/** Headings of errors without their own. */
 const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
 
-/** The request of a page. */
 export interface BrowserRequest {
   /** Set by the guard. */
   client: ClientContext;
@@ -20,8 +19,8 @@ export interface BrowserRequest {
 }
 
 /**
- * Errors of routes that people open in a browser: a page instead of JSON. For a signed-in person it has the frame, and one page
- * for missing and hidden resources alike.
+ * Errors of routes for browsers: a page instead of JSON. For a signed-in user it has the frame, and the same page for
+ * missing and hidden resources.
  */
 @Catch()
 export class PageFilter implements ExceptionFilter {

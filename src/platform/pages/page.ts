@@ -8,11 +8,11 @@ import { facts, mark, notice } from './components.js';
 import { Html, html } from './html.js';
 import { frameFiles } from './page-files.js';
 
-/** An error that a person reads on a page. Its message is whole sentences: the event, and what to do. */
+/** An error shown on a page. Its message is whole sentences: what happened, and what to do. */
 export abstract class PageError extends DomainError {
-  /** Address at which the person may try the same again. */
+  /** Address at which the user can try again. */
   tryAgainUrl?: string;
-  /** The text of the person in a form that was not accepted, by field. */
+  /** The user's text in a form that was rejected, by field. */
   typed?: (readonly [field: string, text: string])[];
 
   constructor(
@@ -20,14 +20,14 @@ export abstract class PageError extends DomainError {
     readonly title: string,
     message: string,
     detail?: unknown,
-    /** A technical detail for whoever is asked for help, such as an error code; a small line at the end of the page. */
+    /** A technical detail for support, such as an error code; a small line at the end of the page. */
     readonly note?: string,
   ) {
     super(message, detail);
   }
 }
 
-/** A page error that only its words tell from others. */
+/** A page error without its own class. */
 export class PlainPageError extends PageError {
   constructor(
     readonly kind: ErrorKind,
@@ -40,7 +40,6 @@ export class PlainPageError extends PageError {
   }
 }
 
-/** The part of the settings that every page shows. */
 export type PageEnv = Pick<Env, 'appName'>;
 
 /** A page and the headers that it is sent with. */
@@ -52,9 +51,9 @@ export interface Page {
 }
 
 /**
- * No scripts, no external content, icons of this service only, no frames, and no Referer with the link for other origins; for
- * our own one, since browsers then name the origin of a form over http. `form-action` is left out: Chromium also applies it to
- * the redirect after the form, which may lead to any authorization server.
+ * No scripts, no external content, icons of this service only, no frames, and no Referer with the link for other
+ * origins; for Slipway's own, since browsers then send the origin of a form over http. `form-action` is omitted:
+ * Chromium also applies it to the redirect after the form, which can lead to any authorization server.
  *
  * @param sources further directives of the policy
  */
@@ -67,11 +66,14 @@ export const headersWith = (sources: string): Record<string, string> => ({
   'x-robots-tag': 'noindex',
 });
 
-/** A page without the frame is whole without a second request: an error may have no address to load the style from. */
+/** A page without the frame needs no second request: an error might have no address to load the style from. */
 const STYLE = frameFiles['style.css'].text.replace(/\s+/g, ' ').replace(/ ?([{};]) ?/g, '$1');
 const HEADERS = headersWith(`style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`);
 
-/** The way from a page to the root of this service, `./` or `../` as often as needed. @param url its path, with or without query */
+/**
+ * The relative path from a page to the root of this service, `./` or repeated `../`. @param url its path, with or
+ * without query
+ */
 export function rootFrom(url: string): string {
   const [path = ''] = url.split('?', 1);
   return '../'.repeat(path.split('/').length - 2) || './';
@@ -82,20 +84,20 @@ export function wantsPage({ method, headers: { accept } }: IncomingMessage): boo
   return (method === 'GET' || method === 'HEAD') && accept !== undefined && /\btext\/html\b/.test(accept);
 }
 
-/** Answers with a page. */
+/** Responds with a page. */
 export function sendPage(response: Response, { html, headers }: Page, status = 200): void {
   response.status(status).set(headers).send(html);
 }
 
-/** A redirect is not stored, and the next page is not told where the person came from. */
+/** A redirect is not stored, and the next page does not learn the previous address. */
 export const REDIRECT_HEADERS = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' };
 
-/** Leads the browser on with a GET. */
+/** Redirects the browser with a GET. */
 export function redirectTo(response: Response, url: string): void {
   response.set(REDIRECT_HEADERS).redirect(303, url);
 }
 
-/** Leads from the address of a page with a slash at its end to the one without. */
+/** Redirects from the address of a page with a trailing slash to the one without. */
 export function withoutLastSlash({ method, originalUrl }: Request, response: Response, next: () => void): void {
   const [, name, search] = /^[^?]*\/([^/?]+)\/(\?.*)?$/.exec(originalUrl) ?? [];
   if ((method !== 'GET' && method !== 'HEAD') || name === undefined) return next();
@@ -119,7 +121,7 @@ export function noteLine(note: string | undefined): Html | null {
   return note === undefined ? null : html`\n<p class="soft">Technical detail: ${note}</p>`;
 }
 
-/** The style as it stands in the hash of the policy: without escapes. */
+/** The style as in the hash of the policy: unescaped. */
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
 /** A page with this heading. Its title ends with the name of the application. */
@@ -148,10 +150,10 @@ ${body}</div>
 }
 
 /**
- * Refuses forms of other origins, also of a neighboring host, in addition to the SameSite cookie. Browsers send
+ * Rejects forms of other origins, including a neighboring host, in addition to the SameSite cookie. Browsers send
  * `Sec-Fetch-Site` over https and to loopback; elsewhere `Origin` decides. Programs send neither.
  *
- * @throws the error that `refusal` makes
+ * @throws the error that `refusal` creates
  */
 export function requireOwnPage({ headers }: IncomingMessage, { baseUrl }: Env, refusal: () => Error): void {
   const { 'sec-fetch-site': site, origin, host } = headers;

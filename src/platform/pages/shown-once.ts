@@ -9,7 +9,7 @@ export const ONCE_COOKIE = 'once';
 
 const SECONDS = 300;
 
-/** The cookie without its value, which a page sends after it showed the value. */
+/** The cookie without its value, which a page sends after showing it. */
 export const NOTHING_LEFT: OwnCookie = { name: ONCE_COOKIE, value: '', seconds: 0 };
 
 /** A sealed cookie that only this account can open, at this page. @param path of the page, without its query */
@@ -17,7 +17,7 @@ export function sealedOnce(vault: Vault, accountId: string, path: string, value:
   return { name: ONCE_COOKIE, value: vault.seal(JSON.stringify(value), ownerOf(accountId, path)), seconds: SECONDS };
 }
 
-/** The value of the cookie; null for none, and for one of another account or page. */
+/** The value of the cookie; null without one, and for that of another account or page. */
 export function openOnce(vault: Vault, accountId: string, path: string, sealed: string | undefined): ShownOnce | null {
   if (!sealed) return null;
   try {

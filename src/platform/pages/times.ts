@@ -17,7 +17,6 @@ export function timeOf(iso: string, now = new Date(), timeZone = 'UTC'): Html {
   return html`<time datetime="${at.toISOString()}">${day}${hour}</time>`;
 }
 
-/** A page whose times are in a zone. */
 export function timesIn(timeZone: string, page: string): string {
   return page.replace(/<time datetime="([^"]+)">[^<]*<\/time>/g, (_, iso: string) =>
     String(timeOf(iso, undefined, timeZone)),

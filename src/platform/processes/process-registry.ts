@@ -11,17 +11,20 @@ import { ProcessesRepository, type Registration } from './processes.repository.j
 export interface LeaseHolder {
   /** Role under which other processes find this one. */
   readonly role: 'api' | 'host';
-  /** Data for other processes, written with each heartbeat. One that rejects leaves the holder out of it. */
+  /** Data for other processes, written with each heartbeat. If it rejects, the heartbeat omits this holder. */
   details?(): Promise<object>;
-  /** Takes rows of earlier epochs along, in the transaction that begins the new one. */
+  /** Takes over rows of earlier epochs, in the transaction that starts the new one. */
   adopt?(epoch: string, tx: EntityManager): Promise<void>;
-  /** The holder is registered under a new epoch. */
+  /** Called when the holder is registered under a new epoch. */
   registered?(): void;
-  /** The lease may be over: resolves when nothing runs here that another process may start now. Must not reject. */
+  /**
+   * Called when the lease might be lost: resolves when nothing runs here that another process may start. Must not
+   * reject.
+   */
   lost?(): Promise<void>;
 }
 
-/** A moment by the monotonic clock, which stands still while the machine sleeps, and by the wall clock, which may jump. */
+/** A moment by the monotonic clock, which stops while the machine sleeps, and by the wall clock, which can jump. */
 interface Moment {
   steadyMs: number;
   wallMs: number;
@@ -36,12 +39,13 @@ interface Lease {
 /**
  * Registers this process in the table `processes` and renews its lease while there are lease holders.
  *
- * The fence: the database writes a lease of L ms after this process sent the heartbeat, so by any clock the lease ends no
- * earlier than L after `since`. Holders end their work {@link fenceMs} after `since`, a sixth of L before that: time to kill
- * programs, and for the drift of two clocks. A heartbeat counts only if its response arrives before the fence. A later one may
- * have raced with a process that found the lease over; the epoch is then given up for good. So a process that finds the
- * lease over by the database's clock knows that nothing of the epoch runs. A frozen process may pass its fence unawares, but
- * everything that depends on the lease reads {@link epoch}, which compares both clocks first.
+ * The fence: the database writes a lease of L ms after this process sent the heartbeat, so by any clock the lease
+ * expires no earlier than L after `since`. Holders stop their work {@link fenceMs} after `since`, a sixth of L before
+ * that: time to kill programs, and for the drift of two clocks. A heartbeat succeeds only if its response arrives
+ * before the fence. A later one might have raced with a process that found the lease expired; the epoch is then given
+ * up permanently. So a process that finds the lease expired by the database's clock knows that nothing of the epoch
+ * runs. A frozen process can pass its fence unnoticed, but everything that depends on the lease reads {@link epoch},
+ * which compares both clocks first.
  */
 @Injectable()
 export class ProcessRegistry {
@@ -72,7 +76,7 @@ export class ProcessRegistry {
     );
   }
 
-  /** The epoch while the lease is certain; null before the process is registered, and after the lease was lost. */
+  /** The epoch while the lease is certain; null before registration and after the lease was lost. */
   get epoch(): string | null {
     if (this.lease && elapsedMs(this.lease.since) >= this.fenceMs) this.loseLease();
     return this.lease?.epoch ?? null;
@@ -96,13 +100,13 @@ export class ProcessRegistry {
     await this.renewLease();
   }
 
-  /** Removes a holder that owns nothing any more. With the last one the process is removed. Never rejects. */
+  /** Removes a holder that no longer owns anything. With the last one the process is removed. Never rejects. */
   async removeHolder(holder: LeaseHolder): Promise<void> {
     if (!this.holders.delete(holder)) return;
     if (this.holders.size > 0) return this.beatNow();
     this.heartbeats?.stop();
     this.heartbeats = null;
-    // A heartbeat under way would bring the row back.
+    // A heartbeat in progress would bring the row back.
     await this.beating;
     clearTimeout(this.fence);
     this.lease = null;
@@ -123,7 +127,7 @@ export class ProcessRegistry {
       const registration = await this.registration();
       if (this.epoch !== null) await this.renew(registration);
       else {
-        // A new epoch frees what the last one owned, so that must have ended.
+        // A new epoch frees what the last one owned, so that must have stopped.
         await this.ending;
         await this.register(registration);
       }
@@ -196,7 +200,9 @@ function currentMoment(): Moment {
   return { steadyMs: performance.now(), wallMs: Date.now() };
 }
 
-/** By the clock that advanced further: a wall clock that was set forward costs a restart, but never starts a program twice. */
+/**
+ * By the clock that advanced further: setting the wall clock forward costs a restart, but never starts a program twice.
+ */
 function elapsedMs({ steadyMs, wallMs }: Moment): number {
   return Math.max(performance.now() - steadyMs, Date.now() - wallMs);
 }

@@ -6,7 +6,6 @@ import { Column, Entity, PrimaryColumn } from 'typeorm';
  */
 @Entity('processes')
 export class ServiceProcess {
-  /** New with every start. */
   @PrimaryColumn('uuid')
   id: string;
 
@@ -14,13 +13,13 @@ export class ServiceProcess {
   @Column('text', { array: true })
   roles: string[];
 
-  /** Where other processes reach it (`ADVERTISE_URL`); null when it does not say. */
+  /** Where other processes reach it (`ADVERTISE_URL`); null if unknown. */
   @Column('text', { nullable: true })
   address: string | null;
 
   /**
-   * Grows whenever the process registers, at its start and after its lease was lost. An owned row names process and epoch,
-   * and one of an earlier epoch counts for nothing. Text, since a bigint does not fit a number.
+   * Increases whenever the process registers, at its start and after it lost its lease. An owned row names process and
+   * epoch, and is void with an earlier epoch. Text, since a bigint does not fit a number.
    */
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   epoch: string;
@@ -29,7 +28,7 @@ export class ServiceProcess {
   @Column('jsonb')
   details: Record<string, unknown>;
 
-  /** Past this moment, by the database's clock, everything it owns is free. */
+  /** After this moment, by the database's clock, everything it owns is free. */
   @Column({ type: 'timestamptz', name: 'lease_until', precision: 3 })
   leaseUntil: Date;
 }

@@ -2,17 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { ServiceProcess } from './process.entity.js';
 
-/** A process whose lease holds. */
+/** A process with a valid lease. */
 export type LiveProcess = Pick<ServiceProcess, 'id' | 'epoch' | 'address' | 'details'>;
 
-/** Content of a process' row. */
 export interface Registration {
   id: string;
   roles: string[];
   address: string | null;
   details: object;
   leaseMs: number;
-  /** True when no other process can have this address, so that a row with it is that of a process before this one. */
+  /**
+   * True when no other process can have this address, so that an existing row with it is that of an earlier process.
+   */
   isAddressOwn: boolean;
 }
 
@@ -26,7 +27,9 @@ export function ownerLives(alias: string, processColumn = 'process_id'): string 
                    WHERE p.id = ${alias}.${processColumn} AND p.epoch = ${alias}.epoch AND p.lease_until > now())`;
 }
 
-/** The URL of the service for its users, by the newest process with the role `api` whose lease holds; null without one. */
+/**
+ * The URL of the service for its users, by the newest process with the role `api` and a valid lease; null without one.
+ */
 export async function runningBaseUrl(database: { query<T>(sql: string): Promise<T> }): Promise<string | null> {
   const [row] = await database.query<{ baseUrl: string | null }[]>(
     `SELECT details->>'baseUrl' AS "baseUrl" FROM processes
@@ -35,7 +38,7 @@ export async function runningBaseUrl(database: { query<T>(sql: string): Promise<
   return row?.baseUrl ?? null;
 }
 
-/** Numbers of the workers (`WORKERS`) whose leases hold, by their machine. */
+/** Numbers of the workers (`WORKERS`) with valid leases, by their machine. */
 export function runningWorkers(database: {
   query<T>(sql: string): Promise<T>;
 }): Promise<{ machine: string; numbers: number[] }[]> {
@@ -45,14 +48,13 @@ export function runningWorkers(database: {
   );
 }
 
-/** Rows of the processes of this service. */
 @Injectable()
 export class ProcessesRepository {
   constructor(private readonly database: DataSource) {}
 
   /**
-   * Registers the process with a new epoch, whatever its row was before, and removes the row of the process that had its
-   * address before: that one has ended, since its port is free. @returns the epoch
+   * Registers the process with a new epoch, whatever its previous row, and removes the row of the previous process at
+   * its address: that one has exited, since its port is free. @returns the epoch
    */
   async register(registration: Registration, tx: EntityManager): Promise<string> {
     const { id, roles, address, details, leaseMs, isAddressOwn } = registration;
@@ -73,7 +75,7 @@ export class ProcessesRepository {
     return row.epoch;
   }
 
-  /** @returns false when the lease of this epoch is over */
+  /** @returns false when the lease of this epoch has expired */
   async renew({ id, roles, details, leaseMs }: Registration, epoch: string): Promise<boolean> {
     const [rows] = await this.database.query<[unknown[]]>(
       `UPDATE processes SET lease_until = now() + $5 * interval '1 millisecond', roles = $3, details = $4
@@ -83,7 +85,6 @@ export class ProcessesRepository {
     return rows.length > 0;
   }
 
-  /** Processes with this role whose lease holds. */
   live(role: string): Promise<LiveProcess[]> {
     return this.database.query<LiveProcess[]>(
       'SELECT id, epoch, address, details FROM processes WHERE $1 = ANY(roles) AND lease_until > now()',
@@ -95,7 +96,6 @@ export class ProcessesRepository {
     await this.database.query('DELETE FROM processes WHERE id = $1', [id]);
   }
 
-  /** Removes processes whose lease is over. */
   async removeExpired(): Promise<void> {
     await this.database.query('DELETE FROM processes WHERE lease_until <= now()');
   }

@@ -1,10 +1,10 @@
 /**
- * Small control messages between the processes of one service: caches are dropped, handles closed, streams ended. A
- * topic is a member of `Topics`, declared by the module that publishes it.
+ * Small control messages between the processes of one service: dropping caches, closing handles and streams. A topic is
+ * a member of `Topics`, declared by the module that publishes it.
  *
  * Messages travel over the store of the queue (Redis, or Postgres without `REDIS_URL`) and reach every process, the
- * sender included. Delivery is best effort: a message is lost while the store is unavailable, and the loss is logged. So every
- * subscriber must also bound the age of what it caches to a few seconds, and every handler must be idempotent.
+ * sender included. Delivery is best effort: a message is lost while the store is unavailable, and the loss is logged.
+ * So every subscriber must also limit the age of its cache to a few seconds, and every handler must be idempotent.
  */
 import { randomUUID } from 'node:crypto';
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
@@ -14,18 +14,17 @@ import { withTimeout } from '../limits/with-timeout.js';
 import { CLOSE_MS_MAX, QueueConnection } from './queue-backend.js';
 
 /**
- * Topics and the payload of each. A module adds its own beside the code that publishes them:
- * `declare module '…/pub-sub.js' { interface Topics { 'stars.changed': { id: string } } }`.
+ * Topics and the payload of each. A module adds its own next to the code that publishes them: `declare module
+ * '…/pub-sub.js' { interface Topics { 'stars.changed': { id: string } } }`.
  */
 // eslint-disable-next-line @typescript-eslint/no-empty-object-type
 export interface Topics {}
 
-/** Sends and receives control messages. */
 @Injectable()
 export class PubSub implements OnApplicationShutdown {
   private readonly logger = new Logger('pub-sub');
   private readonly relay: Relay;
-  /** Marks what this process has announced. */
+  /** Marks messages that this process has announced. */
   private readonly id = randomUUID();
   private readonly listeners = new Map<keyof Topics, ((data: never) => void)[]>();
 
@@ -42,7 +41,7 @@ export class PubSub implements OnApplicationShutdown {
     );
   }
 
-  /** Calls `listener` with each message on `topic`, from any process, this one included. */
+  /** Calls `listener` with each message on `topic`, from any process, including this one. */
   async subscribe<T extends keyof Topics>(topic: T, listener: (data: Topics[T]) => void): Promise<void> {
     this.listeners.set(topic, [...(this.listeners.get(topic) ?? []), listener]);
     await this.relay.subscribe<Topics[T] & { announcedBy?: string }>(topic, ({ data: { announcedBy, ...data } }) => {
@@ -66,7 +65,7 @@ export class PubSub implements OnApplicationShutdown {
     this.publish(topic, { ...data, announcedBy: this.id } as unknown as Topics[T]);
   }
 
-  /** Sends `data` to every process. Returns at once and never throws: a failure is logged. */
+  /** Sends `data` to every process. Returns immediately and never throws: a failure is logged. */
   publish<T extends keyof Topics>(topic: T, data: Topics[T]): void {
     this.relay.publish(topic, data).catch((error: unknown) => {
       this.logger.warn({ msg: `a message on ${topic} was lost`, err: error });
@@ -78,7 +77,7 @@ export class PubSub implements OnApplicationShutdown {
     await this.relay.getCounts();
   }
 
-  /** Ends in 5 s at the latest: the relay waits forever for a Redis that is unavailable. */
+  /** Finishes within 5 s: the relay would wait forever for a Redis that is unavailable. */
   async onApplicationShutdown(): Promise<void> {
     await withTimeout(CLOSE_MS_MAX, this.relay.close(), undefined);
   }

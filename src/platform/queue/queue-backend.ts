@@ -7,20 +7,20 @@ import { CONNECT_MS_MAX, openClient, prepareSession, UNLIMITED } from '../databa
 import { withTimeout } from '../limits/with-timeout.js';
 
 /**
- * Postgres connections of a process for its queues, workers and relay together. Each worker and the relay hold one to
- * listen, which is three in a process of all roles; the others are opened as work comes and close after 30 idle seconds.
+ * Postgres connections of a process for its queues, workers and relay together. Each worker and the relay use one to
+ * listen, three in a process with all roles; the others are opened on demand and close after 30 idle seconds.
  */
 export const POSTGRES_CONNECTIONS_MAX = 8;
 
-/** Time for the connections to close, since queries of a dead network would hold up the end of the process. */
+/** Time for the connections to close, since queries on a dead network would delay the exit of the process. */
 export const CLOSE_MS_MAX = 5_000;
 
-/** The connection option of everything of BullMQ in a process: one pool on Postgres, an address of Redis. */
+/** The connection option for BullMQ in a process: one pool on Postgres, or an address of Redis. */
 @Injectable()
 export class QueueConnection implements OnApplicationShutdown {
   private readonly pool: Pool | null;
   private readonly clients = new Set<PoolClient>();
-  /** For BullMQ, whose types name Redis only. */
+  /** Typed for BullMQ, whose types know only Redis. */
   readonly option: ConnectionOptions;
 
   constructor(@Inject(Env) { redisUrl, databaseUrl }: Env) {
@@ -35,7 +35,7 @@ export class QueueConnection implements OnApplicationShutdown {
     if (this.pool) await withTimeout(CLOSE_MS_MAX, this.closePool(this.pool), undefined);
   }
 
-  /** The pool itself does not wait for listening connections, and an error of one that ends would have no listener. */
+  /** The pool itself does not wait for listening connections, and errors of closing ones would have no listener. */
   private async closePool(pool: Pool): Promise<void> {
     await pool.end();
     while (this.clients.size > 0) await once(pool, 'remove');
@@ -43,8 +43,8 @@ export class QueueConnection implements OnApplicationShutdown {
 }
 
 /**
- * BullMQ listens to the errors of a client once it has it. It would keep forever a client whose connection ended before,
- * and no worker or relay of the process would hear of anything again.
+ * BullMQ listens to the errors of a client only once it has the client. It would keep a client whose connection closed
+ * before that, and no worker or relay of the process would receive anything again.
  */
 class QueuePool extends Pool {
   override connect(): Promise<PoolClient>;
@@ -66,7 +66,7 @@ function postgresPool(databaseUrl: string | null): Pool {
     max: POSTGRES_CONNECTIONS_MAX,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
-    // Without these bounds a dead network leaves a worker waiting forever, and its process cannot close.
+    // Without these limits a dead network leaves a worker waiting forever, and its process cannot close.
     connectionTimeoutMillis: CONNECT_MS_MAX,
     query_timeout: 10_000,
     // BullMQ's SQL names its tables and functions without the schema.
@@ -79,8 +79,8 @@ function postgresPool(databaseUrl: string | null): Pool {
 }
 
 /**
- * Chooses where jobs live, before any queue is constructed: Redis with `REDIS_URL`, else Postgres. The choice is the
- * process', since BullMQ reads it in the constructors of its queues and workers.
+ * Chooses where jobs live, before any queue is constructed: Redis with `REDIS_URL`, else Postgres. The choice is global
+ * in the process, since BullMQ reads it in the constructors of its queues and workers.
  */
 export function chooseQueueBackend(env: Env): void {
   if (env.redisUrl) setDefaultBackendFactory();

@@ -7,14 +7,14 @@ import { Metrics, type Sample } from '../telemetry/metrics.js';
 
 const states = ['waiting', 'active', 'delayed', 'failed'] as const;
 
-/** Timeout of a scrape for the store; without a response in time it is shown as unreachable. */
+/** Timeout of a scrape for the store; afterwards it is shown as unreachable. */
 const ANSWER_MS_MAX = 2_000;
 
 /** Gauges of all queues. Every process reports the same values, since processes share the queues. @stability preview */
 @Injectable()
 export class QueueMetrics implements OnApplicationBootstrap {
   private readonly queues = new Map<string, Queue>();
-  /** Concurrent and frequent scrapes cost the queue's store one query in 5 s. */
+  /** Concurrent and frequent scrapes cost the queue's store one query per 5 s. */
   private readonly samples = new RowCache<Sample[]>(() =>
     Promise.all(
       [...this.queues.values()].map(async (queue): Promise<Sample[]> => {
@@ -51,7 +51,10 @@ export class QueueMetrics implements OnApplicationBootstrap {
     }
   }
 
-  /** Jobs by queue and state; null while the store does not answer. One question at a time: a store that was unavailable must not meet a backlog. */
+  /**
+   * Jobs by queue and state; null while the store does not respond. One query at a time: a store that was unavailable
+   * must not get a backlog of them.
+   */
   async current(): Promise<Sample[] | null> {
     return withTimeout(ANSWER_MS_MAX, this.samples.get('all'), null);
   }

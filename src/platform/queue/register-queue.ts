@@ -25,10 +25,10 @@ class LoggedQueue extends Queue {
   }
 }
 
-/** A worker that logs why jobs fail, and that the queue does not answer. @stability preview */
+/** A worker that logs why jobs fail, and that the queue does not respond. @stability preview */
 export class JobWorker extends Worker {
   constructor(name: string, processor: ConstructorParameters<typeof Worker>[1], options?: WorkerOptions) {
-    // Each job runs in a span of its own where traces are sent.
+    // Each job runs in its own span if traces are sent.
     const runTraced: Processor = (job, ...rest) => {
       const attributes = { 'messaging.destination.name': job.queueName, 'messaging.message.id': job.id };
       const run = () => (processor as Processor)(job, ...rest);
@@ -44,8 +44,8 @@ export class JobWorker extends Worker {
   }
 
   /**
-   * Ends in 5 s at the latest: another worker runs a job again that is cut off. BullMQ 6.7 on Postgres sometimes never
-   * finishes once the database was unavailable, and Nest would wait for that with the whole shutdown.
+   * Finishes within 5 s: another worker repeats an interrupted job. After an outage of the database, BullMQ 6.7 on
+   * Postgres sometimes never finishes, and would block the shutdown.
    */
   override close(force?: boolean): Promise<void> {
     return withTimeout(CLOSE_MS_MAX, super.close(force), undefined);

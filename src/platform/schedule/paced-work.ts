@@ -1,11 +1,11 @@
 /**
- * Work that blocks the event loop, done one at a time for each key with a pause in between that is as long as the work: the
- * rest of the process has at least half of the time. Without a rush work is done at once.
+ * Work that blocks the event loop, done one at a time for each key with a pause as long as the work: the rest of the
+ * process has at least half of the time. Without a backlog work starts immediately.
  */
 export class PacedWork {
   private readonly waiting = new Map<string, (() => void)[]>();
 
-  /** @param work must not throw; what its promises run until the next turn counts as its time */
+  /** @param work must not throw; its promises until the next turn are part of its time */
   run(key: string, work: () => void): void {
     const waiting = this.waiting.get(key);
     if (waiting) waiting.push(work);
@@ -28,7 +28,7 @@ export class PacedWork {
 
 /**
  * Runs a few tasks in each turn of the event loop and the rest, in order, in later turns, so that other work runs in
- * between. Without a rush a task runs immediately.
+ * between. Without a backlog a task runs immediately.
  */
 export class PerTickQueue {
   private started = 0;

@@ -1,4 +1,4 @@
-/** Periodic work of one object, such as a heartbeat. Ends with {@link Repeat.stop}. */
+/** Periodic work of one object, such as a heartbeat. Stops with {@link Repeat.stop}. */
 export interface Repeat {
   stop(): void;
 }

@@ -14,7 +14,7 @@ export interface ScheduleOptions {
 
 /** Periodic work of one name. */
 export interface ScheduledWork {
-  /** Runs the work now, after a run that is under way. Never rejects. */
+  /** Runs the work now, after a run in progress. Never rejects. */
   run(): Promise<void>;
 }
 
@@ -59,12 +59,12 @@ export class Schedule implements BeforeApplicationShutdown {
     return { run: () => (current ? current.then(start) : start()) };
   }
 
-  /** Resolves when the runs under way have ended. */
+  /** Resolves when the runs in progress have finished. */
   async idle(): Promise<void> {
     await Promise.all(this.running);
   }
 
-  /** Stops all timers and waits for the runs under way. */
+  /** Stops all timers and waits for the runs in progress. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopped = true;
     for (const timer of this.timers) timer.stop();
@@ -85,8 +85,8 @@ export function scheduled<Service>(
 }
 
 /**
- * A provider of a module for processes that delete by age every `ms` milliseconds, the first time at start. `work` gets the time that
- * decides what is old. It rests while the clocks of the process and the database differ.
+ * A provider of a module for processes that delete by age every `ms` milliseconds, the first time at start. `work` gets
+ * the time that decides what is old. It is skipped while the clocks of the process and the database differ.
  */
 export function scheduledDeletion<Service>(
   name: string,

@@ -1,6 +1,9 @@
 import { Injectable } from '@nestjs/common';
 
-/** True once the process was told to stop: it still serves for `DRAIN_MS`, and `/ready` sends new requests elsewhere. */
+/**
+ * True once the process was signaled to stop: it still serves for `DRAIN_MS`, and `/ready` directs new requests
+ * elsewhere.
+ */
 @Injectable()
 export class Draining {
   isDraining = false;

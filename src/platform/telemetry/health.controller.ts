@@ -11,10 +11,13 @@ import { databaseAvailability } from '../database/database-availability.js';
 import { DatabaseWatch } from '../database/database-watch.js';
 import { Draining } from './draining.js';
 
-/** After this long the queue does not answer. */
+/** Timeout after which the queue is considered unavailable. */
 const QUEUE_MS_MAX = 2_000;
 
-/** After this long `/ready` takes what the queue answered before: a slow answer is no change. */
+/**
+ * Longest wait of `/ready` for the queue; afterwards it reports the last known state, so that a slow response is not a
+ * change.
+ */
 const QUEUE_WAIT_MS = 150;
 
 @ApiTags('Health')
@@ -22,7 +25,7 @@ const QUEUE_WAIT_MS = 150;
 @Controller()
 export class HealthController {
   private asking: Promise<boolean> | null = null;
-  /** Null before the first answer, which is waited for. */
+  /** Null before the first response, which is awaited. */
   private wasAnswering: boolean | null = null;
 
   constructor(
@@ -56,7 +59,7 @@ export class HealthController {
     return readiness;
   }
 
-  /** Asks the database, the queue and the disk. Never rejects. */
+  /** Checks the database, the queue and the disk. Never rejects. */
   async readiness(): Promise<ReadinessDto> {
     const [isAnswered, queue, isFull] = await Promise.all([
       this.databaseWatch.check(),
@@ -77,7 +80,7 @@ export class HealthController {
     };
   }
 
-  /** Asks the queue once at a time: a ping waits for a Redis that is away. */
+  /** Pings the queue once at a time: a ping waits for an unavailable Redis. */
   private queueAnswers(): Promise<boolean> {
     this.asking ??= withTimeout(
       QUEUE_MS_MAX,

@@ -7,13 +7,13 @@ import { Metrics, type Durations, type LabeledCounter } from './metrics.js';
 const kinds = ['rest', 'mcp', 'run', 'registry', 'other'] as const;
 type Kind = (typeof kinds)[number];
 
-/** How it was answered; `left`: its client disconnected before the response began. */
+/** Status class of the response; `left`: its client disconnected before the response began. */
 const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
 
 const registry = /^\/(?:servers|skills|namespaces|accounts)(?:[/?]|$)/;
 const mcp = /^\/connect\/[^/?]+\/(?:[^/?]+\/mcp|\.mcp)\/?(?:\?|$)/;
 
-/** Kind of the request at a canonical URL. A closed set, since paths hold names that tenants choose. */
+/** Kind of the request at a canonical URL. A closed set, since paths contain names that tenants choose. */
 export function kindOf(url: string): Kind {
   if (url.startsWith('/connect/')) return mcp.test(url) ? 'mcp' : 'rest';
   if (url.startsWith('/run/')) return 'run';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 
-/** Names by which an operator knows a thing, for a log line. */
+/** Names of a target or connection for an operator, for a log line. */
 export interface LogNames {
   /** Qualified name of a server. */
   server?: string;
@@ -25,8 +25,8 @@ const queries = {
 @Injectable()
 export class LogNamesRepository {
   /**
-   * Names for a rare log line: one query. None when the row no longer exists or the database does not answer. Never rejects. Static,
-   * since services of any module log.
+   * Names for a rare log line: one query. None when the row no longer exists or the database does not respond. Never
+   * rejects. Static, since services of any module log.
    */
   static async find(database: Pick<EntityManager, 'query'>, kind: keyof typeof queries, id: string): Promise<LogNames> {
     const rows = await database.query<LogNames[]>(queries[kind], [id]).catch(() => []);

@@ -18,14 +18,15 @@ const patterns: readonly [RegExp, string][] = [
   [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
   [/slipway_[A-Za-z0-9_-]{20,}/g, 'slipway_[redacted]'],
   [/\b(Bearer|Basic|Token)\s+[A-Za-z0-9._~+/=-]{6,}/gi, '$1 [redacted]'],
-  // Bounded, and ended by the next beginning, or a string of many beginnings is searched far on from each of them.
+  // The pattern is limited and stops at the next beginning; otherwise each of many beginnings in a string would be
+  // searched far ahead.
   [/(\b[a-z][a-z0-9+.-]{0,30}:\/\/[^\s/:@"\\]{0,256}):(?:(?!:\/\/)[^\s@"\\]){0,1024}@/gi, '$1:[redacted]@'],
   [/((?:authorization|cookie|x-api-key|api[-_]?key|password|secret|token)\\*"\s*:\s*\\*")[^"\\]*/gi, '$1[redacted]'],
 ];
 
 /**
- * The fields of an error that are logged. Others may hold secrets: a failed query carries its values and rows, a failed
- * request what the other side sent.
+ * The fields of an error that are logged. Others can contain secrets: a failed query has its values and rows, a failed
+ * request the data of the other side.
  */
 function errorForLog(error: unknown): unknown {
   if (!types.isNativeError(error)) return error;
@@ -34,19 +35,18 @@ function errorForLog(error: unknown): unknown {
   return { type, message, stack, code, query };
 }
 
-/** The form of the log: lines of JSON unless a person watches. */
+/** The form of the log: lines of JSON except in a terminal. */
 export function logFormatOf({ logFormat }: Pick<Env, 'logFormat'>): 'pretty' | 'json' {
   return logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
 }
 
-/** The process in each line of JSON. */
 export function processFields({ roles }: Pick<Env, 'roles'>) {
   return { role: roles.join(','), host: hostname(), version: VERSION };
 }
 
 /**
- * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name the
- * process, for stores that hold those of several.
+ * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name
+ * the process, for stores that collect those of several.
  */
 export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & Partial<Pick<Env, 'worker'>>): Pino {
   const format = logFormatOf(env);
@@ -81,10 +81,10 @@ const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver',
 /** Interval in which a repeated warning is logged once. */
 const REPEAT_MS = 60_000;
 
-/** Different warnings that are counted at the same time. Above it, warnings are logged without a count. */
+/** Limit of different warnings that are counted at the same time. Above it, warnings are logged without a count. */
 const COUNTED_MAX = 1_000;
 
-/** Lets Nest and every `new Logger('context')` of ours write through pino. A message may be text or fields with `msg`. */
+/** Makes Nest and every `new Logger('context')` write through pino. A message is a string, or fields with `msg`. */
 export class PinoLoggerService implements LoggerService {
   /** Repetitions of each warning since it was logged. */
   private readonly repeats = new Map<string, number>();
@@ -118,8 +118,8 @@ export class PinoLoggerService implements LoggerService {
     const fields = typeof message === 'object' && message !== null ? message : { msg: String(message) };
     const entry = { context, ...(stack === undefined ? {} : { stack }), ...fields };
     if (level !== 'warn') return this.pino[level](entry);
-    // At most once a minute it is logged that a warning was repeated: `repeats` is the number since the last record.
-    // Warnings that differ only in numbers, request ids and errors are the same.
+    // A repeated warning is logged at most once a minute: `repeats` is the number since the last record. Warnings that
+    // differ only in numbers, request ids and errors are treated as equal.
     const strings = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
     const key = JSON.stringify(strings).replace(/\b\d+\b/g, '#');
     const repeats = this.repeats.get(key);
@@ -140,11 +140,14 @@ export class PinoLoggerService implements LoggerService {
   }
 }
 
-/** Matches every text in which one of {@link patterns} has a match: most texts are then read once instead of six times. */
+/**
+ * Matches every string in which one of {@link patterns} has a match, so that most strings are searched once instead of
+ * six times.
+ */
 const SUSPICIOUS =
   /\/setup\/|signature=|slipway_|bearer|basic|token|:\/\/|authorization|cookie|api[-_]?key|password|secret/i;
 
-/** Blanks credentials in a finished log line. The last wall, not the first: nothing should log a secret at all. */
+/** Blanks credentials in a finished log line. A last line of defense: nothing should log a secret at all. */
 export function redact(line: string): string {
   if (!SUSPICIOUS.test(line)) return line;
   return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);

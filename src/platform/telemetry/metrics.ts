@@ -7,31 +7,29 @@ import { errorOf, NotFoundError } from '../errors/domain-error.js';
 import { hashSecret } from '../http/secrets.js';
 import { metricsOfWorkers, shareMetrics } from './worker-metrics.js';
 
-/** Names and values from fixed lists only: a label that tenants choose would grow without end, and show what they do. */
+/**
+ * Names and values come only from fixed lists: labels that tenants choose would grow without limit, and reveal their
+ * activity.
+ */
 type Labels = Readonly<Record<string, string>>;
 
-/** One value of a metric. */
 export interface Sample {
   labels: Labels;
   value: number;
-  /** Of the sums, counts and buckets of a histogram: its name with `_sum`, `_count` or `_bucket`. */
+  /** For the sums, counts and buckets of a histogram: its name with `_sum`, `_count` or `_bucket`. */
   metricName?: string;
 }
 
-/** Reads a metric: one value, or one for each combination of its labels. */
 type Reading = number | Sample[];
 
-/** The values of each label. */
 type LabelValues<Label extends string> = Readonly<Record<Label, readonly string[]>>;
 
 type Type = 'counter' | 'gauge' | 'histogram';
 
-/** How the values of several workers become one: those of the whole service are not added up. */
+/** How the values of several workers are combined: those of the whole service are not added up. */
 type Aggregator = 'sum' | 'max' | 'min' | 'first';
 
-/**
- * Upper ends of the buckets of durations: from a call that is refused immediately to one that takes the longest time allowed.
- */
+/** Upper ends of the buckets of durations: from a call rejected immediately to the longest one allowed. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /**
@@ -92,7 +90,7 @@ export class Durations<Label extends string> {
     private readonly name: string,
     values: LabelValues<Label>,
   ) {
-    // One count for each bucket by itself, and one for longer durations; they are summed up when they are read.
+    // One count for each bucket, and one for longer durations; reading them makes the cumulative sums.
     this.series = new LabeledCells(values, () => ({
       sum: 0,
       counts: Array<number>(BUCKETS_SECONDS.length + 1).fill(0),
@@ -123,7 +121,7 @@ export class Durations<Label extends string> {
   }
 }
 
-/** The metrics were asked for without their token. */
+/** The metrics were requested without their token. */
 class MetricsTokenError extends errorOf('unauthenticated', 'unauthorized') {}
 
 /** Registry of this process's metrics. */
@@ -179,7 +177,7 @@ export class Metrics {
     const { metricsToken } = this.env;
     if (metricsToken !== null && metricsToken !== 'open') {
       const token = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1] ?? '';
-      // Hashes are of one length, so that the time of the comparison reveals nothing.
+      // Hashes have equal lengths, so that the time of the comparison reveals nothing.
       if (!timingSafeEqual(hashSecret(token), hashSecret(metricsToken))) {
         throw new MetricsTokenError('Send the METRICS_TOKEN of this service as "Authorization: Bearer <token>"');
       }
@@ -218,7 +216,7 @@ export class Metrics {
     this.registry.registerMetric({ name, help, type, aggregator, get } as unknown as Metric);
   }
 
-  /** A metric that cannot be read is left out, and the others are shown. */
+  /** Leaves out a metric that cannot be read, and returns the others. */
   private async samples(name: string, read: () => Reading | Promise<Reading>): Promise<Sample[]> {
     try {
       const reading = await read();
@@ -233,12 +231,15 @@ export class Metrics {
 /** Metrics of prom-client that list every socket at each scrape; the gauges of this service count sockets by use. */
 const omitted = ['nodejs_active_handles', 'nodejs_active_requests', 'nodejs_active_resources'];
 
-/** How finely delays of the event loop are measured; each time costs a wake-up. */
+/** Precision of measured event loop delays; each measurement costs a wake-up. */
 const LOOP_PRECISION_MS = 20;
 
 let processRegistry: Registry | null = null;
 
-/** CPU, memory, garbage and event loop: of the process, so there is one, whatever runs in it. It holds no process open. */
+/**
+ * CPU, memory, garbage and event loop of the process: one object, whatever runs in it. It does not keep the process
+ * running.
+ */
 function ofProcess(): Registry {
   if (processRegistry) return processRegistry;
   const registry = (processRegistry = new Registry());

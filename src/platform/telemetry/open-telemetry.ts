@@ -31,7 +31,7 @@ export class OpenTelemetry implements Tracing {
     this.provider.register();
     this.tracer = trace.getTracer('slipway');
     const run: RunInSpan = (name, attributes, work) => this.run(name, 'client', attributes, work);
-    // A span for each query within a trace, whoever sends it: texts to a client, prepared statements to a pool.
+    // A span for each query within a trace: a string sent to a client, or a prepared statement sent to a pool.
     traceMethod(pg.Client.prototype, run, (first) => (typeof first === 'string' ? first : null));
     traceMethod(pg.Pool.prototype, run, (first) => (first as Partial<pg.QueryConfig> | undefined)?.text ?? null);
   }
@@ -101,7 +101,7 @@ function parentIn(headers: IncomingHttpHeaders): Context {
   return propagation.extract(ROOT_CONTEXT, headers);
 }
 
-/** The name only: a message may repeat arguments of a call. */
+/** Records only the name: a message can repeat arguments of a call. */
 function fail(span: Span, { name }: Error): void {
   span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', name);
 }
@@ -123,7 +123,7 @@ function traceMethod(
     const attributes = {
       'db.system.name': 'postgresql',
       'db.operation.name': operation,
-      // The text has placeholders, never values.
+      // The SQL has placeholders, never values.
       'db.query.text': text,
     };
     return run(operation, attributes, () => query.apply(this, args) as Promise<unknown>);

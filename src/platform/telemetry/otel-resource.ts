@@ -3,8 +3,8 @@ import type { Resource } from '@opentelemetry/resources';
 import { VERSION } from '../../config/version.js';
 
 /**
- * What sends traces and logs. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence. Loads the library, which
- * a process without a collector has no use for.
+ * The resource that sends traces and logs. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence. Loads
+ * the library, which a process without a collector does not need.
  */
 export async function resourceOf(roles: readonly string[]): Promise<Resource> {
   const { defaultResource, detectResources, envDetector, resourceFromAttributes } =

@@ -1,13 +1,12 @@
 /**
  * JSON of arguments and results for the logs, without what looks like a secret.
  *
- * Blanked are members whose name has a secret word (`apiKey`, `session id`, …), texts that are known kinds of keys
+ * Blanked are members whose name has a secret word (`apiKey`, `session id`, …), strings that are known kinds of keys
  * (JWT, private keys, keys of OpenAI, GitHub, AWS and others), values named in running text (`password: x`), and long
- * runs of mixed characters. It is a guess that blanks too much rather than too little; a secret that looks like a word
- * is not recognized.
+ * runs of mixed characters. The heuristic prefers to blank too much; a secret that looks like a word is not recognized.
  *
- * Work is bounded whatever the value: what is beyond 128 K characters or nested deeper than 32 is left out, a string
- * above 64 K is replaced as a whole, because a cut secret could not be recognized.
+ * Work is limited for every value: content above 128 K characters or 32 levels is left out, a string above 64 K is
+ * replaced entirely, because a truncated secret could not be recognized.
  */
 import { isObject } from '../text/json.js';
 import { redact } from './logger.js';
@@ -18,13 +17,13 @@ const BLANK = '[redacted]';
 /** Deeper nesting than this is left out. */
 const DEPTH_MAX = 32;
 
-/** A longer text is omitted as a whole: a secret that is cut could no longer be recognized. */
+/** A longer string is replaced entirely: a truncated secret could no longer be recognized. */
 const TEXT_CHARS_MAX = 64 * 1024;
 
 /** Characters of one value that are processed; the rest is cut. */
 const CHARS_MAX = 128 * 1024;
 
-/** Members with such a word in their name are blanked, whatever they hold: `apiKey` is the words "api" and "key". */
+/** Members with such a word in their name are blanked, whatever their value: `apiKey` is the words "api" and "key". */
 const SECRET_WORDS = new RegExp(
   '(^| )(' +
     'passwords?|passwd|passphrase|passcode|pwd|secrets?|token|credentials?|authorization|auth|bearer|jwt|cookies?|otp|pin|' +
@@ -35,9 +34,10 @@ const SECRET_WORDS = new RegExp(
 
 const VALUES: readonly RegExp[] = [
   /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g,
-  // A JWT, signed or sealed. It begins where its characters begin: each of 16,000 `eyJ-` would scan all the rest.
+  // A JWT, signed or sealed. It must not start within a run of its characters: each of 16,000 `eyJ-` would scan all the
+  // rest.
   /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,4}/g,
-  // Keys that say whose they are: OpenAI and Stripe, GitHub, GitLab, Slack, AWS, Google, npm, Hugging Face, SendGrid, …
+  // Keys with a known prefix: OpenAI and Stripe, GitHub, GitLab, Slack, AWS, Google, npm, Hugging Face, SendGrid, …
   /\b(?:sk|pk|rk|whsec)[-_][A-Za-z0-9_-]{16,}/g,
   /\b(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|npm_|hf_|dop_v1_|shp[a-z]{2}_|lin_api_|ntn_|sm_)[A-Za-z0-9_-]{10,}/g,
   /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g,
@@ -50,7 +50,7 @@ const VALUES: readonly RegExp[] = [
 const NAMED =
   /((?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|signature)["']?\s{0,4}[=:]\s{0,4}["']?)(?!\[redacted\])[^\s"'&,;]+/gi;
 
-/** Long, and of all three kinds of characters: no word, no UUID, no hash in hexadecimal. */
+/** Long, and of all three kinds of characters: not a word, a UUID or a hexadecimal hash. */
 const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
 
 /** JSON text of a value without secrets, cut to `bytesMax` bytes. Null for undefined. */
@@ -107,7 +107,7 @@ class Redaction {
   }
 }
 
-/** A string without what looks like a secret. Takes time that grows with the text: at most 64 K characters. */
+/** A string without what looks like a secret. The time grows with its length: pass at most 64 K characters. */
 export function redactText(text: string): string {
   const clean = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
     NAMED,

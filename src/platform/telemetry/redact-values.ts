@@ -1,7 +1,7 @@
 /** Shorter values also occur in ordinary words. */
 const VALUE_CHARS_MIN = 6;
 
-/** Spellings with the same beginning that are compared; with more, the text is blanked to its end. */
+/** Spellings with the same beginning that are compared; with more, the string is blanked to its end. */
 const CANDIDATES_MAX = 64;
 
 /** Characters of spellings that are compared with one string; with more, the string is blanked to its end. */
@@ -9,7 +9,7 @@ const COMPARED_CHARS_MAX = 8 * 1024 * 1024;
 
 /**
  * Returns a function that blanks these values in a string, plain and as programs usually print them: in JSON, in
- * `util.inspect`, in URLs and forms, in Base64 and hexadecimal, and each line of a longer value by itself.
+ * `util.inspect`, in URLs and forms, in Base64 and hexadecimal, and each line of a longer value separately.
  *
  * Its time grows with the text, not with the number of values.
  *
@@ -39,7 +39,7 @@ export function valueRedactor(values: readonly string[], blank = '[redacted]'): 
   };
 }
 
-/** All spellings by their first characters, the longest first: it may contain a shorter one. */
+/** All spellings by their first characters, the longest first, since it can contain a shorter one. */
 function spellingsByStart(values: readonly string[]): Map<string, string[]> {
   const lines = new Set(values.flatMap((value) => [value, ...value.split(/[\r\n]+/)]));
   const spellings = new Set([...lines].filter(({ length }) => length >= VALUE_CHARS_MIN).flatMap(spellingsOf));

@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 
 export type SpanAttributes = Record<string, string | number | undefined>;
 
-/** Trace context of a span as headers. */
 export interface SpanHeaders {
   traceparent: string;
   tracestate?: string;
@@ -23,7 +22,7 @@ export interface Tracing {
     attributes: SpanAttributes,
     work: (headers: SpanHeaders) => Promise<T>,
   ): Promise<T>;
-  /** Records a span that has ended, with times by `Date.now()`. Its parent is the `traceparent` of these headers. */
+  /** Records a finished span, with times by `Date.now()`. Its parent is the `traceparent` of these headers. */
   record(
     name: string,
     headers: IncomingHttpHeaders,
@@ -31,13 +30,13 @@ export interface Tracing {
   ): void;
   /** Id of the trace that the current work belongs to, for log lines; undefined outside of one. */
   traceId(): string | undefined;
-  /** Sends what waits. */
+  /** Sends what is buffered. */
   stop(): Promise<void>;
 }
 
 let current: Tracing | null = null;
 
-/** Null unless traces are sent, so that a call costs one comparison and no library is loaded. */
+/** Null unless traces are sent, so that a call costs only one comparison and no library is loaded. */
 export function tracing(): Tracing | null {
   return current;
 }

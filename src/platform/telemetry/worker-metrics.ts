@@ -1,9 +1,10 @@
 /**
- * `/metrics` of several workers (`WORKERS`): the one that is asked asks the supervisor, which reads all of them and adds them
- * up. Counters, histograms and most gauges are sums; gauges of the whole service name another way (`Metrics.gauge`).
+ * `/metrics` of several workers (`WORKERS`): the scraped worker requests them from the supervisor, which reads all of
+ * them and adds them up. Counters, histograms and most gauges are sums; gauges of the whole service name another method
+ * (`Metrics.gauge`).
  *
- * Messages: `{ metrics: 'ask' }` to the supervisor, `{ metrics: 'read' }` to each worker, `{ metrics: 'values', values }` back,
- * `{ metrics: 'text', text }` to the one that asked. A worker that does not answer in 2 s is left out.
+ * Messages: `{ metrics: 'ask' }` to the supervisor, `{ metrics: 'read' }` to each worker, `{ metrics: 'values', values
+ * }` back, `{ metrics: 'text', text }` to the requesting one. A worker that does not respond in 2 s is left out.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
@@ -20,7 +21,7 @@ type Message =
   | { metrics: 'text'; text: string }
   | { metrics?: undefined };
 
-/** In the supervisor: answers workers that ask. @param workers those that serve */
+/** In the supervisor: responds to requests of workers. @param workers those that serve */
 export function addUpMetrics(workers: () => Worker[]): void {
   cluster.on('message', (asker, message: Message) => {
     if (message.metrics !== 'ask') return;
@@ -45,7 +46,7 @@ function valuesOf(worker: Worker): Promise<object[]> {
   });
 }
 
-/** In a worker: the metrics of all; null when the supervisor does not answer. */
+/** In a worker: the metrics of all; null when the supervisor does not respond. */
 export function metricsOfWorkers(): Promise<string | null> {
   const answer = new Promise<string>((resolve) => {
     const listen = (message: Message) => {
@@ -59,7 +60,7 @@ export function metricsOfWorkers(): Promise<string | null> {
   return withTimeout(TEXT_MS_MAX, answer, null);
 }
 
-/** In a worker: tells the supervisor the values of this process whenever it asks. Does nothing in other processes. */
+/** In a worker: sends the values of this process to the supervisor on request. Does nothing in other processes. */
 export function shareMetrics(read: () => Promise<object[]>): void {
   if (!cluster.isWorker) return;
   process.on('message', (message: Message) => {

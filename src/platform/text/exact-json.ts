@@ -5,15 +5,15 @@ import { jsonIn } from './json-bounds.js';
 const MARK = `number ${randomUUID()} `;
 const MARKED = new RegExp(`"${MARK}([^"]*)"`, 'g');
 
-/** A number that a double might not hold, or text like it. */
+/** A number that a double might not represent, or a string that resembles one. */
 const LONG_NUMBER = /\d[\d.]{15}|\d[eE][-+\d]|-0/;
 
 /** A string or a number of JSON. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.]*(?:[eE][+-]?\d+)?/g;
 
 /**
- * The value of JSON as `jsonIn` returns it, with strings in place of the numbers that a double cannot hold, for
- * {@link exactText}: RFC 8259 section 6 leaves their precision to the receiver.
+ * Like `jsonIn`, with strings in place of the numbers that a double cannot represent, for {@link exactText}: RFC 8259
+ * section 6 leaves their precision to the receiver.
  */
 export function exactJsonIn(text: string): unknown {
   const value = jsonIn(text);

@@ -1,17 +1,16 @@
 /**
- * Bounds of JSON from tenants and upstreams: nested levels, members of objects, elements of arrays.
- * Within them `JSON.parse` and the recursive functions behind it cost no more memory and stack than their text
- * suggests; a megabyte of `[[[[` or of `{"a":…` would.
+ * Limits of JSON from tenants and upstreams: nested levels, members of objects, elements of arrays. Within them
+ * `JSON.parse` and recursive functions need no more memory and stack than the text suggests; a megabyte of `[[[[` or of
+ * `{"a":…` would.
  *
- * `JsonScanner` counts while bytes arrive, without recursion and without building values, so that a string is refused
- * before it is complete. The counts are exact for valid JSON in UTF-8; other text is refused by `JSON.parse`. Strings
- * are skipped by a native search.
+ * `JsonScanner` counts bytes as they arrive, without recursion and without building values, so that JSON is rejected
+ * before it is complete. The counts are exact for valid JSON in UTF-8; `JSON.parse` rejects anything else. Strings are
+ * skipped by a native search.
  *
- * A string above a bound is refused with a noun phrase such as "more than 100 nested levels"; `parseBounded` throws it as
+ * JSON above a limit is rejected with a noun phrase such as "more than 100 nested levels"; `parseBounded` throws it as
  * a SyntaxError, `jsonIn` returns undefined.
  */
 
-/** Bounds of JSON. */
 interface JsonBounds {
   /** Nested objects and arrays. */
   depth: number;
@@ -21,7 +20,7 @@ interface JsonBounds {
   elements: number;
 }
 
-/** Bounds of messages and bodies. */
+/** Limits of messages and bodies. */
 export const BOUNDS: JsonBounds = { depth: 100, members: 50_000, elements: 500_000 };
 
 const QUOTE = 0x22;
@@ -33,7 +32,9 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** Bytes of a string that are looked at one by one before the native search starts, which pays off in long strings only. */
+/**
+ * Bytes of a string that are checked one by one before the native search starts, which pays off only in long strings.
+ */
 const SHORT_STRING_BYTES = 32;
 
 /** Counts depth, members and elements of JSON text. */
@@ -44,7 +45,7 @@ export class JsonScanner {
   private isInString = false;
   /** The next byte follows a backslash in a string. */
   private isEscaped = false;
-  /** An array was opened and its first element, if there is one, is still to come. */
+  /** An array was opened and its first element, if any, has not arrived. */
   private isFresh = false;
   /** Null before the first byte; false for text that is neither an object nor an array, and so exceeds nothing. */
   private isContainer: boolean | null = null;
@@ -53,7 +54,7 @@ export class JsonScanner {
 
   constructor(private readonly bounds = BOUNDS) {}
 
-  /** Scans the next bytes. @returns the bound that the text exceeds, as a noun phrase; null while there is none */
+  /** Scans the next bytes. @returns the limit that the text exceeds, as a noun phrase; null while none is exceeded */
   push(bytes: Buffer): string | null {
     const { length } = bytes;
     const { bounds } = this;
@@ -95,7 +96,7 @@ export class JsonScanner {
     return null;
   }
 
-  /** @returns index after the closing quote, or the length when the string goes on */
+  /** @returns index after the closing quote, or the length when the string continues */
   private skipString(bytes: Buffer, from: number): number {
     const { length } = bytes;
     this.isInString = true;
@@ -128,21 +129,21 @@ function elementsExceeded({ elements }: JsonBounds): string {
   return `more than ${elements} elements of arrays`;
 }
 
-/** The bound that a whole JSON text exceeds, as a noun phrase; null when there is none. */
+/** The limit that a whole JSON text exceeds, as a noun phrase; null if none. */
 export function boundExceeded(json: string | Buffer): string | null {
-  // An opened level takes a byte, and so does closing it.
+  // Opening a level takes a byte, and so does closing it.
   if (json.length <= 2 * BOUNDS.depth) return null;
   return new JsonScanner().push(typeof json === 'string' ? Buffer.from(json) : json);
 }
 
-/** Parses JSON of a tenant or an upstream. @throws SyntaxError for invalid JSON, and beyond a bound */
+/** Parses JSON of a tenant or an upstream. @throws SyntaxError for invalid JSON, and above a limit */
 export function parseBounded(text: string): unknown {
   const exceeded = boundExceeded(text);
   if (exceeded !== null) throw new SyntaxError(`it has ${exceeded}`);
   return JSON.parse(text);
 }
 
-/** The value of such JSON; undefined for other text. */
+/** The parsed JSON; undefined for invalid JSON. */
 export function jsonIn(text: string): unknown {
   try {
     return parseBounded(text);

@@ -1,7 +1,7 @@
 import { isObject } from './json.js';
 
 /**
- * True for a message of JSON-RPC, with or without its version. Other JSON is a line of a log, such as
+ * True for a message of JSON-RPC, with or without its version. Other JSON is log output, such as
  * `{"level":"error","error":"disk full"}`.
  */
 export function isMessage(head: Record<string, unknown>): boolean {

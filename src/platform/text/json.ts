@@ -6,12 +6,12 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Text of a document without the byte order mark before it, which parsers of JSON and YAML refuse (RFC 8259, 8.1). */
+/** Text of a document without the byte order mark before it, which parsers of JSON and YAML reject (RFC 8259, 8.1). */
 export function withoutBom(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** JSON text in which members stand in the order of their names: equal values have equal texts. */
+/** JSON text with members sorted by name: equal values have equal JSON. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -22,8 +22,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * True when no value of JSON is nested in more than `depthMax` others. Works level by level, without recursion, since the
- * value may be too deep for recursive readers (`JSON.stringify`, validators, Postgres).
+ * True when no value of JSON is nested in more than `depthMax` others. Works level by level, without recursion, since
+ * the value can be too deep for recursive readers (`JSON.stringify`, validators, Postgres).
  */
 export function isWithinDepth(value: unknown, depthMax: number): boolean {
   let level: unknown[] = [value];
@@ -39,7 +39,7 @@ export function isWithinDepth(value: unknown, depthMax: number): boolean {
 /**
  * One step of a JSONPath (RFC 9535): `.name`, or `["a name"]`.
  *
- * @param write writes a name in quotes; a bounded form keeps foreign text in messages short
+ * @param write writes a name in quotes; a limited form keeps foreign text in messages short
  */
 export function pathStep(name: string, write: (name: string) => string = JSON.stringify): string {
   return /^[A-Za-z_]\w{0,63}$/.test(name) ? `.${name}` : `[${write(name)}]`;

@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** Splits a stream of bytes into lines. Buffers the unfinished line only; skips empty lines. */
+/** Splits a stream of bytes into lines. Buffers only the unfinished line; skips empty lines. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
   private pieces: string[] = [];
@@ -16,7 +16,7 @@ export class LineReader {
     private readonly onLine: (line: string) => void,
   ) {}
 
-  /** @throws Error where longer lines are refused */
+  /** @throws Error if longer lines are rejected */
   push(chunk: Buffer): void {
     const [first = '', ...rest] = this.decoder.write(chunk).split('\n');
     this.append(first);

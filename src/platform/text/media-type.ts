@@ -1,4 +1,7 @@
-/** Media types of headers (RFC 9110, 8.3.1): the type counts without parameters, white space and case. Pure functions. */
+/**
+ * Media types of headers (RFC 9110, 8.3.1): types are compared without parameters, white space and case. Pure
+ * functions.
+ */
 
 /** The type of a `Content-Type`, such as `text/event-stream`, in lower case; the first of several, empty without one. */
 export function mediaTypeOf(value: string | undefined): string {
@@ -8,8 +11,8 @@ export function mediaTypeOf(value: string | undefined): string {
 }
 
 /**
- * True if an `Accept` header takes this type, by its name or a wildcard; the most exact range decides (RFC 9110, 12.5.1). False
- * without the header.
+ * True if an `Accept` header accepts this type, by its name or a wildcard; the most exact range decides (RFC 9110,
+ * 12.5.1). False without the header.
  */
 export function acceptsType(accept: string | undefined, type: string): boolean {
   const ranges = [type, type.replace(/[^/]*$/, '*'), '*/*'];

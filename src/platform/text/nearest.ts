@@ -1,14 +1,14 @@
-/** Longer names are not compared: the work grows with the product of the lengths. */
+/** Longer names are not compared: the cost grows with the product of the lengths. */
 const CHARS_MAX = 64;
 
-/** Names that are compared at most. */
+/** Limit of compared names. */
 const NAMES_MAX = 1_000;
 
 /**
- * The name that a misspelt one most likely means: at most a third of its characters, and two at least for names of four or
+ * The name that a misspelled one most likely means: at most a third of its characters, or two for names of four or
  * more, differ (Damerau-Levenshtein distance, in any case). Null when none is that near.
  *
- * @param differencesMax a lower bound of the characters that may differ
+ * @param differencesMax a lower limit of differing characters
  */
 export function nearestName(misspelt: string, names: Iterable<string>, differencesMax = Infinity): string | null {
   if (misspelt === '' || misspelt.length > CHARS_MAX) return null;

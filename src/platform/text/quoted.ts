@@ -4,26 +4,26 @@
  */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/gu;
 
-/** Marks stacked on one letter: the third and further ones would cover the lines above and below. */
+/** Marks stacked on one letter: further ones would cover the lines above and below. */
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * Foreign text for a message of this service: in double quotes, at most `charsMax` characters with `…`
- * for the rest, and everything invisible written as its code (`\u{202E}`), so that an error or a log line never carries
- * what it warns of.
+ * Foreign text for a message of this service: in double quotes, at most `charsMax` characters with `…` for the rest,
+ * and everything invisible written as its code (`\u{202E}`), so that an error or a log line never contains what it
+ * warns about.
  */
 export function quote(text: string, charsMax = 60): string {
   const { start, isCut } = truncate(text, charsMax);
   return `"${escapeUnseen(start.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
 }
 
-/** The same without quotes and escapes of quotes, for words that make a message of their own. */
+/** {@link quote} without quotes and escapes of quotes, for text that is a whole message. */
 export function visible(text: string, charsMax: number): string {
   const { start, isCut } = truncate(text, charsMax);
   return escapeUnseen(start) + (isCut ? '…' : '');
 }
 
-/** Foreign text as a name to show: one line, nothing invisible, at most `charsMax` characters. A second time changes nothing. */
+/** Foreign text as a name to show: one line, nothing invisible, at most `charsMax` characters. Idempotent. */
 export function displayName(text: string, charsMax: number): string {
   const plain = text.replace(UNSEEN, ' ').replace(STACKED_MARKS, '$1').replace(/ +/g, ' ').trim();
   return truncate(plain, charsMax).start.trim();
@@ -41,7 +41,7 @@ export function codePointName(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** Cuts between characters, never inside a surrogate pair. Looks no further than it must: the text may be megabytes. */
+/** Cuts between characters, never inside a surrogate pair. Reads no more than needed: the text can be megabytes. */
 function truncate(text: string, charsMax: number): { start: string; isCut: boolean } {
   const chars = [...text.slice(0, 2 * charsMax + 2)];
   return chars.length <= charsMax && text.length <= 2 * charsMax + 2

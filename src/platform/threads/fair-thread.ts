@@ -3,16 +3,13 @@ import { compiledRoot } from '../child-process/run-in-child-process.js';
 import { NoSlotError } from '../limits/keyed-limiter.js';
 import type { ThreadMessage, ThreadRequest } from './fair-thread.worker.js';
 
-/** Longest run of one job. */
 const JOB_MS_MAX = 1_500;
 
-/** Memory of the thread. */
 const HEAP_MB_MAX = 256;
 
-/** Waiting jobs of one namespace. */
 const WAITING_EACH_MAX = 100;
 
-/** A job was ended because it took too long or too much memory; its thread ended with it. */
+/** A job was stopped because it took too long or too much memory, together with its thread. */
 export class ThreadJobEndedError extends Error {
   constructor(reason: 'time' | 'memory') {
     super(`A job of the thread was stopped: too much ${reason}`);
@@ -26,9 +23,9 @@ interface Job {
 }
 
 /**
- * A thread for short synchronous work whose CPU time a tenant decides, such as compiling JSON Schemas: the event loop stays
- * free. It starts with the first job and runs one job after the other. Namespaces with waiting jobs take turns. A job that
- * runs longer than 1.5 s ends with the thread; the waiting jobs run in a new one.
+ * A thread for short synchronous work whose CPU time a tenant decides, such as compiling JSON Schemas: the event loop
+ * stays free. It starts with the first job and runs one job after the other. Namespaces with waiting jobs take turns. A
+ * job that runs longer than 1.5 s is stopped with the thread; the waiting jobs run in a new one.
  */
 export class FairThread {
   private worker: Worker | null = null;
@@ -41,8 +38,8 @@ export class FairThread {
   /**
    * Runs the function `job` of a file with a copy of its input, and returns a copy of its result.
    *
-   * @param file below `src`, compiled
-   * @throws ThreadJobEndedError past the limits; NoSlotError when 100 jobs of the namespace wait; what the job throws
+   * @param file under `src`, compiled
+   * @throws ThreadJobEndedError above the limits; NoSlotError when 100 jobs of the namespace wait; errors of the job
    */
   run<Work extends (input: never) => unknown>(
     namespaceId: string,

@@ -1,7 +1,7 @@
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 
-/** A job for the thread: a file below `src`, compiled, that exports the function `job`. */
+/** A job for the thread: a compiled file under `src` that exports the function `job`. */
 export interface ThreadRequest {
   file: string;
   input: unknown;
@@ -19,7 +19,7 @@ async function loadJob(file: string): Promise<(input: unknown) => unknown> {
   return job;
 }
 
-// The loop that answers goes first. Elsewhere the priority would be that of the process.
+// The event loop takes precedence. On other systems the priority would be that of the process.
 if (process.platform === 'linux') setPriority(10);
 
 const send = (message: ThreadMessage) => parentPort?.postMessage(message);

@@ -1,12 +1,11 @@
-/** Replaces a value that is not shown. */
 const MASK = '***';
 
-/** True for a URL with a query: it may hold keys, so it is stored sealed. */
+/** True for a URL with a query: it can contain keys, so it is stored sealed. */
 export function hasQuery(url: string): boolean {
   return /^[^#?]*\?[^#]/.test(url);
 }
 
-/** The URL with `***` instead of each value of its query, and of each parameter without `=`. Names stay. */
+/** The URL with `***` instead of each value of its query, and of each parameter without `=`. Names remain. */
 export function maskedQuery(url: string): string {
   const [, before, query, after] = /^([^#?]*\?)([^#]*)(.*)$/s.exec(url) ?? [];
   if (query === undefined) return url;

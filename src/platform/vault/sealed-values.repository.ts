@@ -3,11 +3,10 @@ import { StartError } from '../../config/env.js';
 import { maskedQuery } from './masked-url.js';
 import { VaultError, type Vault } from './vault.js';
 
-/** A column of sealed values. */
 interface SealedColumn {
   table: string;
   column: string;
-  /** SQL of the owner, as the value was sealed for it. */
+  /** SQL of the owner for which the value was sealed. */
   owner: string;
   /** A column with the keyed hash of the value. */
   hash?: string;
@@ -37,7 +36,10 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'as_records', column: 'sealed', owner: "kind || ' ' || encode(id_hash, 'hex')" },
 ];
 
-/** URLs whose query values an earlier version stored in clear. `f` has the masked URL, the sealed one and its keyed hash. */
+/**
+ * URLs whose query values an earlier version stored in clear. `f` has the masked URL, the sealed one and its keyed
+ * hash.
+ */
 const CLEAR_URLS = [
   {
     place: 'connections.mcp_url',
@@ -63,23 +65,18 @@ const CLEAR_URLS = [
 /** Rows that one query reads. */
 const BATCH = 500;
 
-/** The id of the key that sealed a value, at most 64 characters: only the begin of a long value is read. */
+/** The id of the key that sealed a value, at most 64 characters: only the beginning of a long value is read. */
 const keyOf = (column: string) => `split_part(left(${column}, 65), '.', 1)`;
 
-/** Sealed values by key. */
 export interface KeyUse {
   keyId: string;
-  /** One of its sealed values. */
   sample: string;
-  /** Values by `table.column`. */
   counts: Record<string, number>;
 }
 
 /** The result of a pass over all sealed values. */
 export interface SealedReport {
-  /** Values that open. */
   opened: number;
-  /** Values that were sealed again. */
   rotated: number;
   /** Values that do not open, by `table.column`. */
   broken: Record<string, number>;
@@ -102,7 +99,7 @@ export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyU
 }
 
 /**
- * Refuses keys that cannot open what is stored: each key that sealed a value must be there, and open one value of each
+ * Rejects keys that cannot open stored values: each key that sealed a value must exist, and open one value of each
  * column.
  *
  * @throws StartError naming the keys and the number of their values
@@ -144,8 +141,8 @@ export async function verifySealed(database: Pick<DataSource, 'query'>, vault: V
 }
 
 /**
- * Seals every value with the first key that another key sealed, and the URLs that are still stored in clear. Can run
- * beside the service and again after it broke off: a value that changes meanwhile is left to its writer, who uses the
+ * Seals every value of another key with the first key, and the URLs that are still stored in clear. Can run while the
+ * service runs, and again after an interruption: a value that changes meanwhile is left to its writer, which uses the
  * first key.
  */
 export async function rotateSealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
@@ -166,7 +163,7 @@ async function pass(database: Pick<DataSource, 'query'>, vault: Vault, rotates: 
   return report;
 }
 
-/** Reads a column in the order of its rows on disk. Rows that are written meanwhile move behind. */
+/** Reads a column in the order of its rows on disk. Rows written meanwhile move to the end. */
 async function passColumn(
   database: Pick<DataSource, 'query'>,
   vault: Vault,

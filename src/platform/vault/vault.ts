@@ -13,14 +13,14 @@ const TAG_BYTES = 16;
 export class VaultError extends Error {}
 
 /**
- * Seals secrets at rest: AES-256-GCM under a data key made for each value, which is itself sealed under one of the
- * operator's keys. The key's id stands with the value, so keys can be added and retired one after another.
+ * Seals secrets at rest: AES-256-GCM under a data key per value, which is itself sealed under one of the operator's
+ * keys. The key's id is stored with the value, so keys can be added and retired one after another.
  */
 export class Vault {
   private readonly keys: Map<string, Buffer>;
   private readonly writer: EncryptionKey;
 
-  /** @param keys at least one; the first one writes, all of them read. */
+  /** @param keys at least one; the first one seals, all of them open. */
   constructor(keys: readonly EncryptionKey[]) {
     const [writer] = keys;
     if (!writer) throw new VaultError('The vault needs at least one key.');
@@ -29,7 +29,7 @@ export class Vault {
   }
 
   /**
-   * @param owner what the value belongs to, e.g. the row's id; {@link open} needs the same words, so a sealed value
+   * @param owner what the value belongs to, e.g. the row's id; {@link open} needs the same string, so a sealed value
    * copied to another row does not open.
    * @returns `keyId.sealedDataKey.sealedValue`, both parts base64url
    */
@@ -40,12 +40,11 @@ export class Vault {
     return `${this.writer.id}.${wrapped.toString('base64url')}.${value.toString('base64url')}`;
   }
 
-  /** The id of the key that writes. */
+  /** The id of the key that seals. */
   get writerId(): string {
     return this.writer.id;
   }
 
-  /** True if the vault has a key of this id. */
   has(keyId: string): boolean {
     return this.keys.has(keyId);
   }
@@ -68,12 +67,12 @@ export class Vault {
     return hashUnder(this.writer, plaintext);
   }
 
-  /** The hashes of a value under all keys: those that earlier first keys wrote are found too. */
+  /** The hashes of a value under all keys: finds those of earlier first keys too. */
   hashes(plaintext: string): string[] {
     return [...this.keys].map(([id, secret]) => hashUnder({ id, secret }, plaintext));
   }
 
-  /** @throws VaultError when the value cannot be opened; the message holds nothing of it. */
+  /** @throws VaultError when the value cannot be opened; the message contains nothing of it. */
   open(sealed: string, owner: string): string {
     const [keyId = '', wrapped = '', value = ''] = sealed.split('.');
     const secret = this.keys.get(keyId);
@@ -110,11 +109,11 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
 }
 
 /**
- * The vault's keys when the database is embedded: read from `<dataDir>/encryption-keys`, made there (mode 0600) on
- * the first start. Losing the file loses every stored header and token, so it lies beside the data it seals.
+ * The vault's keys when the database is embedded: read from `<dataDir>/encryption-keys`, created there (mode 0600) on
+ * the first start. Losing this file loses every stored header and token, so it lives next to the data it encrypts.
  *
- * @param mayCreate false when there is a database already: a new key would open nothing in it
- * @throws StartError when the file does not hold keys, or no longer exists
+ * @param mayCreate false if a database already exists: a new key would open nothing in it
+ * @throws StartError when the file contains no keys, or no longer exists
  */
 export async function keysFromFile(dataDir: string, mayCreate: boolean): Promise<EncryptionKey[]> {
   const file = path.join(dataDir, 'encryption-keys');

@@ -6,30 +6,29 @@ import { lazyRequire } from '../lazy-require.js';
 
 const yauzl = lazyRequire<typeof Yauzl>('yauzl');
 
-/** The archive is broken or hostile; the message says in which way. */
+/** The archive is broken or hostile; the message explains how. */
 export class InvalidArchiveError extends errorOf('invalid', 'validation_error') {}
 
-/** Limits of an archive. */
 export interface ZipLimits {
-  /** Files and folders; also the folders that paths name, with or without an entry of their own. */
+  /** Files and folders; including the folders in paths, with or without their own entry. */
   entriesMax: number;
-  /** Of all files together, unpacked. */
+  /** Total unpacked size of all files. */
   totalBytesMax: number;
-  /** Only a part of the archive is used: a hostile entry has a `fault`, and the others can be read. */
+  /** True if only a part of the archive is used: a hostile entry then has a `fault`, and the others can be read. */
   isPartUsed?: boolean;
 }
 
 export interface ZipMember {
-  /** Unpacked, in bytes, as the archive says; reading stops where it lied. */
+  /** Unpacked size in bytes, as the archive states; reading stops if that was wrong. */
   size: number;
   isDirectory: boolean;
-  /** Unix permission bits; 0 when the archive holds none. */
+  /** Unix permission bits; 0 if the archive has none. */
   mode: number;
-  /** Reason why the entry must not be unpacked; set only in archives of which a part is used. */
+  /** Why the entry must not be unpacked; set only in archives of which a part is used. */
   fault?: InvalidArchiveError;
 }
 
-/** A zip that was looked through and holds nothing hostile. Names are relative, with `/`, without `.` and `..`. */
+/** A checked zip without hostile entries. Names are relative, with `/`, without `.` and `..`. */
 export interface ZipArchive {
   readonly entries: ReadonlyMap<string, ZipMember>;
   /** The bytes of a file. @throws InvalidArchiveError when it is missing, larger than `bytesMax`, or broken */
@@ -37,7 +36,7 @@ export interface ZipArchive {
   close(): void;
 }
 
-/** Above this ratio a large member is a bomb: text reaches 10 to 20, the deflate format ends at 1,032. */
+/** Above this ratio a large member is a bomb: text reaches 10 to 20, the maximum of deflate is 1,032. */
 const RATIO_MAX = 200;
 const RATIO_FREE_BYTES = 1024 * 1024;
 
@@ -49,7 +48,7 @@ const S_IFMT = 0o170000;
 const S_IFLNK = 0o120000;
 
 /**
- * Opens a zip and judges every member before any is read: no absolute or climbing paths, no links, no encryption, no
+ * Opens a zip and checks every member before any is read: no absolute or climbing paths, no links, no encryption, no
  * duplicates and no file that is also a folder (two readers would see different files), no bombs, not too many entries.
  * Backslashes in names, which archivers of Windows write, are read as slashes.
  *
@@ -92,7 +91,6 @@ function unreadable(error: Error | null): InvalidArchiveError {
   return new InvalidArchiveError(`The archive is not a readable zip: ${error?.message ?? 'unknown reason'}.`);
 }
 
-/** An entry, and why it must not be unpacked. */
 interface JudgedEntry {
   entry: Entry;
   fault: InvalidArchiveError | null;
@@ -137,7 +135,7 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Judge
   });
 }
 
-/** Climbing and absolute paths are refused by yauzl, with its own sentence. */
+/** yauzl itself rejects climbing and absolute paths, with its own message. */
 function faultOf(entry: Entry): InvalidArchiveError | null {
   const name = sanitize(entry.fileName);
   const segments = entry.fileName.replace(/\/$/, '').split('/');
@@ -197,7 +195,7 @@ function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesM
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('end', () => {
         const content = Buffer.concat(chunks);
-        // The library checks sizes only.
+        // The library checks only sizes.
         if (crc32(content) === entry.crc32) resolve(content);
         else reject(new InvalidArchiveError(`"${sanitize(path)}" is damaged: its checksum is wrong.`));
       });
@@ -206,7 +204,7 @@ function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesM
   });
 }
 
-/** A name from an archive, fit for a message. */
+/** A name from an archive, safe for a message. */
 function sanitize(name: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it replaces
   return name.slice(0, 120).replace(/[\u0000-\u001f\u007f]/g, '?');

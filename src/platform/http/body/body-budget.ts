@@ -5,10 +5,10 @@ import { Tuning } from '../../../config/tuning.js';
 import { UnavailableError } from '../../errors/domain-error.js';
 import { clientAddress, isTrusted, peerOf } from '../client-address.js';
 
-/** Charge of a body of an account while it arrives, which bounds the number of slow ones. */
+/** Charge of a body of an account while it arrives, which limits the number of slow ones. */
 const ARRIVING_BYTES_MIN = 16 * 1024;
 
-/** Time in which a body without a key has to arrive: browsers and clients send these forms at once. */
+/** Time in which a body without a key must arrive: browsers and clients send these forms immediately. */
 const FORM_MS_MAX = 10_000;
 
 /** Bytes of bodies in memory, in all and for each owner. */
@@ -22,12 +22,12 @@ class BodyPool {
   ) {}
 
   /**
-   * Charges bytes to an owner. An owner without other bodies may exceed its share, so that a body of the largest size a
-   * route takes can always be sent.
+   * Charges bytes to an owner. An owner without other bodies may exceed its share, so that a body of the route's
+   * maximum size can always be sent.
    *
-   * @param owner null where only the bound of all applies
+   * @param owner null if only the total limit applies
    *
-   * @param heldBytes bytes that the same body is charged for already
+   * @param heldBytes bytes already charged for the same body
    * @throws UnavailableError
    */
   add(owner: string | null, bytes: number, heldBytes: number): void {
@@ -49,13 +49,16 @@ class BodyPool {
   }
 }
 
-/** Charge of one body, which ends with the response to its request. */
+/** Charge of one body, released with the response to its request. */
 export class BodyLease {
   private charged = 0;
   private bytes = 0;
   private isOver = false;
 
-  /** @param form bounds of a body whose caller is not known; null for the route's own size limit, and that of the request's time */
+  /**
+   * @param form limits of a body whose caller is not known; null for the route's own size limit, and that of the
+   * request's time
+   */
   constructor(
     private readonly pool: BodyPool,
     private readonly owner: string | null,
@@ -65,7 +68,7 @@ export class BodyLease {
 
   /** Called before the first byte is read. @throws UnavailableError */
   begin(): void {
-    // A response whose client has left emits no further event.
+    // A response whose client has disconnected emits no further event.
     this.isOver = this.response.destroyed;
     this.charge(this.form ? 0 : ARRIVING_BYTES_MIN);
     this.response.once('close', () => {
@@ -80,7 +83,7 @@ export class BodyLease {
     if (this.bytes > this.charged) this.charge(this.bytes);
   }
 
-  /** Called when the body has arrived whole. */
+  /** Called when the whole body has arrived. */
   complete(): void {
     this.charge(this.bytes);
   }
@@ -99,12 +102,13 @@ type LeasedRequest = IncomingMessage & { [LEASE]?: BodyLease };
 
 /**
  * Lets requests read their bodies. No body can be read before its caller was admitted here, which happens after
- * authorization; requests without a key are admitted on listed routes, with small bodies that arrive within 10 s, charged by
- * their bytes to a budget of their own. `/token` has another one: forms on pages never keep clients from their tokens.
+ * authorization; requests without a key are admitted on listed routes, with small bodies that arrive within 10 s,
+ * charged by their bytes to a separate budget. `/token` has another one: forms on pages never block clients from their
+ * tokens.
  */
 @Injectable()
 export class BodyBudget {
-  /** Time in which the body of a request without a key has to arrive. */
+  /** Time in which the body of a request without a key must arrive. */
   formMsMax = FORM_MS_MAX;
 
   private readonly accounts: BodyPool;
@@ -121,7 +125,6 @@ export class BodyBudget {
     this.strangers = { forms: pool(), tokens: pool() };
   }
 
-  /** Admits the body of an authorized request. */
   admit(request: IncomingMessage, response: ServerResponse, accountId: string): void {
     (request as LeasedRequest)[LEASE] = new BodyLease(this.accounts, accountId, response, null);
   }

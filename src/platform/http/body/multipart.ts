@@ -7,13 +7,13 @@ import { bodyLeaseOf } from './body-budget.js';
 
 /** Fields, files and sizes that a multipart body may have. */
 export interface MultipartShape<T> {
-  /** Names of text parts and the most bytes each may have; others are refused. */
+  /** Names of text parts with their size limits in bytes; others are rejected. */
   fields: Record<string, number>;
-  /** Names of file parts. `*` takes a file of any name. */
+  /** Names of file parts. `*` accepts a file of any name. */
   files: readonly string[];
   /** `take` stores files elsewhere: only text parts stay in memory and count against the budget of bodies. */
   isStored?: boolean;
-  /** Takes one file; must read the stream to its end or throw. Called in the order of the body, one at a time. */
+  /** Handles one file; must read the stream to its end or throw. Called in the order of the body, one at a time. */
   take: (
     name: string,
     file: Readable,
@@ -28,18 +28,18 @@ export interface Multipart<T> {
   files: Record<string, T>;
 }
 
-/** The body is not a multipart form, or breaks off. */
+/** The body is not a multipart form, or is cut off. */
 const BROKEN = 'The body is not a complete multipart/form-data form';
 
 /**
- * Reads a multipart form; files go through `take` as they arrive. The rest of a refused body is left unread.
+ * Reads a multipart form; files go through `take` as they arrive. The rest of a rejected body is left unread.
  *
- * @throws UnavailableError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a form;
- * whatever `take` throws
+ * @throws UnavailableError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a
+ * form; errors of `take`
  */
 export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape<T>): Promise<Multipart<T>> {
   return new Promise((resolve, reject) => {
-    // The library takes other forms too.
+    // The library accepts other forms too.
     if (!/^multipart\/form-data\b/i.test(request.headers['content-type'] ?? '')) throw notForm();
     let form: busboy.Busboy;
     try {
@@ -48,7 +48,7 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
         defParamCharset: 'utf8',
         limits: {
           fieldNameSize: 100,
-          // One more than allowed: a value of just this size already counts as cut off.
+          // One more than allowed: a value of exactly this size is already reported as cut off.
           fieldSize: Math.max(0, ...Object.values(shape.fields)) + 1,
           parts: Object.keys(shape.fields).length + shape.files.length + 2,
           headerPairs: 20,
@@ -57,7 +57,7 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
     } catch {
       throw notForm();
     }
-    // No event of a request comes once its client has left.
+    // A request emits no event after its client has disconnected.
     if (request.destroyed) throw brokenOff();
     const lease = bodyLeaseOf(request);
     lease.begin();
@@ -93,13 +93,13 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
   });
 }
 
-/** Takes the parts as they come. @returns what to ask for all of them once the form has ended */
+/** Handles the parts as they arrive. @returns functions to call once the form is complete */
 function collect<T>(
   form: busboy.Busboy,
   shape: MultipartShape<T>,
   fail: (error: unknown) => void,
 ): () => Promise<Multipart<T>> {
-  // A name may be that of a property every object has.
+  // A name can be that of a property of every object.
   const fields = Object.create(null) as Record<string, string>;
   const files = Object.create(null) as Record<string, T>;
   const partNames = new Set<string>();
@@ -122,7 +122,7 @@ function collect<T>(
     if (Buffer.byteLength(value) > (shape.fields[name] ?? 0)) return fail(tooLong(name));
     fields[name] = value;
   };
-  // The library leaves out a name or a value that is missing or in an unknown charset, whatever its types say.
+  // The library omits a name or a value that is missing or in an unknown charset, contrary to its types.
   form.on('field', (name: string | undefined = '', value: string | undefined, { valueTruncated }) => {
     // Swagger UI and other pages send this for a file that was not chosen.
     if (value === '' && shape.files.includes(name)) return;
@@ -135,7 +135,7 @@ function collect<T>(
   });
   form.on('file', (name: string | undefined = '', file, { filename, mimeType }) => {
     let torn: unknown;
-    // `take` reads it and reports its end; without a listener a broken stream would end the process.
+    // `take` reads it and reports its errors; without a listener a broken stream would crash the process.
     file.on('error', (error) => (torn = error));
     const isText = Object.hasOwn(shape.fields, name);
     const refused = refusalOf(name, isText || shape.files.includes(name) || shape.files.includes('*'));
@@ -145,7 +145,7 @@ function collect<T>(
         files[name] = await shape.take(name, file, { filename: filename ?? '', mimeType }, fields);
         return;
       }
-      // Clients made from an API document send a string with a media type of its own as a file.
+      // Clients generated from an API document send a string with its own media type as a file.
       const bytes = await readWithin(file, shape.fields[name] ?? 0);
       if (bytes) setField(name, String(bytes));
       else fail(tooLong(name));

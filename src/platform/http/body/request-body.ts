@@ -7,7 +7,7 @@ import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
 
-/** The largest JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
+/** Size limit of a JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
 const JSON_BYTES_MAX = 1024 * 1024;
 
 /** Content codings of ordinary routes. */
@@ -18,23 +18,22 @@ const unpackers = {
   br: createBrotliDecompress,
 } as const;
 
-/** Properties of a body that a route takes. */
 export interface BodyFormat {
   /** Size limit, after unpacking. */
   bytesMax: number;
-  /** The body is JSON, and bounded as such while it arrives. */
+  /** The body is JSON, and its JSON limits apply while it arrives. */
   isJson?: boolean;
   /** The body may be compressed. */
   isUnpacked?: boolean;
 }
 
 /**
- * Reads a whole request body. Its bytes count against the budget of the caller until the request is answered. A body that
- * was read before is an immediate error: its end would never come.
+ * Reads a whole request body. Its bytes count against the budget of the caller until the response. A body that was
+ * already read is an immediate error: its end would never come.
  *
- * @throws TooLargeError, UnavailableError or InvalidInputError (beyond a bound of JSON), before more is read;
- * TooSlowError for a body without a key that takes longer than its time; UnsupportedMediaError for a coding that is not taken;
- * InvalidInputError for a body that breaks off
+ * @throws TooLargeError, UnavailableError or InvalidInputError (above a JSON limit), before more is read; TooSlowError
+ * for a body without a key that takes too long; UnsupportedMediaError for an unsupported coding; InvalidInputError for
+ * a body that is cut off
  */
 export function readBytes(request: IncomingMessage, format: BodyFormat): Promise<Buffer> {
   return new Promise((resolve, reject) => receive(request, format, resolve, reject));
@@ -116,14 +115,14 @@ function tooLarge(bytesMax: number): TooLargeError {
   return new TooLargeError(`The request body is larger than ${bytesMax} bytes.`);
 }
 
-/** Stands for a body that was sent as something else than JSON, and that its route may read by itself. */
+/** Replaces a body that was not sent as JSON, and that its route can read itself. */
 export const UNREAD_BODY = Symbol('unread body');
 
 /**
- * Reads the body of an ordinary route: an object or array in JSON, up to 1 MB, also compressed.
+ * Reads the body of an ordinary route: an object or array in JSON, up to 1 MB, optionally compressed.
  *
  * @returns undefined without a body; {@link UNREAD_BODY} for another type
- * @throws as {@link readBytes}; InvalidInputError for text that is not such JSON
+ * @throws as {@link readBytes}; InvalidInputError for other content
  */
 export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
   if (!hasBody(request)) return undefined;

@@ -1,7 +1,7 @@
 import { ServerResponse, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 
-/** Bytes of input that are discarded after the last response of a connection, and the time before it is cut. */
+/** Bytes of input that are discarded after the last response of a connection, and the time before it is closed. */
 const DISCARDED_BYTES_MAX = 64 * 1024;
 const DISCARD_MS_MAX = 1_000;
 
@@ -11,11 +11,11 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Makes a response that is sent before the request's body has arrived whole close the connection: the rest of the body must
- * not be taken for the next request, and is not waited for. Called before anything is written.
+ * Makes a response that is sent before the request's body has arrived whole close the connection: the rest of the body
+ * must not be read as the next request, and is not awaited. Called before anything is written.
  *
- * The connection is half-closed first. At most 64 KB of the body are discarded, and after 1 s the connection is cut, so that
- * a client which still sends reads the response instead of a reset.
+ * The connection is half-closed first. At most 64 KB of the body are discarded, and after 1 s the connection is closed,
+ * so that a client that still sends reads the response instead of a reset.
  */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
   // On the instance, since Express replaces the prototype.
@@ -27,26 +27,27 @@ function writeHead(this: ServerResponse, ...args: never[]): ServerResponse {
   if (!request.complete) {
     const { socket } = request;
     this.shouldKeepAlive = false;
-    // The request loses its socket when the client leaves.
+    // The request loses its socket when the client disconnects.
     socket.destroySoon = () => close(request, socket);
   }
   return (ServerResponse.prototype.writeHead as (...args: never[]) => ServerResponse).apply(this, args);
 }
 
-/** Closes the connection of a request whose answer is sent. */
+/** Closes the connection of a request after its response. */
 function close(request: IncomingMessage, socket: Socket): void {
   if (request.complete) Socket.prototype.destroySoon.call(socket);
   else halfClose(socket);
 }
 
 /**
- * Closes a connection after its last response. Input that was not read would make the kernel reset it, and a client that still
- * sends would lose the response: the connection is half-closed, at most 64 KB are discarded, and after 1 s it is cut.
+ * Closes a connection after its last response. Input that was not read would make the kernel reset it, and a client
+ * that still sends would lose the response: the connection is half-closed, at most 64 KB are discarded, and after 1 s
+ * it is closed.
  */
 export function halfClose(socket: Socket): void {
   if (socket.writableEnded) return;
   let bytes = 0;
-  // Listening here also takes the socket back from the HTTP parser, which reads without limit.
+  // Listening here also detaches the socket from the HTTP parser, which reads without limit.
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > DISCARDED_BYTES_MAX) socket.pause();
