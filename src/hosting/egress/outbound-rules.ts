@@ -1,7 +1,7 @@
 import { namesHost, parseHostPattern, portOf, type HostPattern } from '../../platform/egress/address-policy.js';
 import { OutboundError } from './outbound.errors.js';
 
-/** `http`: an HTTP request, WebSocket included. `tcp`: bytes as they are. */
+/** `http`: an HTTP request, WebSocket included. `tcp`: raw bytes. */
 export type OutboundKind = 'http' | 'tcp';
 
 /** Closed: machines that send mail lose their reputation as senders. */

@@ -336,7 +336,7 @@ export class AggregateChannel implements Channel {
     const [oldest] = this.profiles.keys();
     if (this.profiles.size > PROFILES_MAX && oldest !== undefined) void this.release(oldest);
     const stream = era === 'legacy' ? this.streams.get(profile.key) : undefined;
-    // Before the call, which may cause the first message or update. It reports its own failures.
+    // Listens before the call, which can cause the first message or update. The call reports failures.
     await stream?.follow(connectionId).catch(() => undefined);
     return profile;
   }

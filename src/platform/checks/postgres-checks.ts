@@ -59,7 +59,7 @@ const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
   remedy: `use ${OLDEST_MAJOR} or newer`,
 };
 
-/** Rows about these facts. */
+/** Checks of these facts. */
 export const postgresFactChecks: Check<PostgresFacts>[] = [
   {
     asks: 'the encoding of the database',

@@ -18,7 +18,7 @@ const connectCheck: Check<{ reason: string }> = {
   remedy: 'check REDIS_URL',
 };
 
-/** Rows about these facts. */
+/** Checks of these facts. */
 export const redisFactChecks: Check<RedisFacts>[] = [
   {
     asks: 'the version of Redis',

@@ -21,7 +21,7 @@ export function ErrorForm(segment: string, family: FamilyOf): ClassDecorator {
 }
 
 /**
- * The family of a canonical path, also for requests that never reach a route.
+ * The family of a canonical path, even if a request never reaches a route.
  *
  * @param method in any case; without one the path is read, not written
  */

@@ -4,9 +4,9 @@
  * fast path, or Express.
  *
  * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread responses (`response-backlog.ts`) and
- * the time of a request are limited; above a limit connections are cut off or their further requests not executed. Of
- * pipelined requests, and those with a body and without a key, two run per turn of the event loop, because rejecting
- * many at the same time delays other calls. WebSocket handshakes go to `upgrade`; any other `Upgrade` header is ignored
+ * the time of a request are limited; above a limit connections are cut off or their further requests not executed. Two
+ * pipelined requests, or requests with a body and without a key, run per turn of the event loop, because rejecting many
+ * at the same time delays other calls. WebSocket handshakes go to `upgrade`; any other `Upgrade` header is ignored
  * (RFC 9110 section 7.8).
  *
  * Shutdown: no new connections; after 25 s running calls get an error, a second later sockets are closed.
