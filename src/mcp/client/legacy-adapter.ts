@@ -7,12 +7,10 @@
  *
  * Notifications: list changes arrive on the stream of a session (GET), resource updates after `resources/subscribe`,
  * once per resource, however many listen. Messages without a request id go to the only call of a session.
- * `logging/setLevel` is sent when the caller's level differs from that of its session. Tools that run only as tasks are
- * left to `legacy-tasks.ts`.
+ * `logging/setLevel` is sent when the caller's level differs from that of its session. Tasks: `legacy-tasks.ts`.
  *
  * Failures: a server that rejects the handshake as a modern server does, or loses sessions under an old verdict,
- * contradicts its era (`EraContradictedError`), and the channel probes again. Requests about a task whose session is
- * lost return -32602.
+ * contradicts its era (`EraContradictedError`), and the channel probes again. A lost task gives -32602.
  */
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import type {

@@ -6,13 +6,11 @@
  * GET opens the stream of a session, resumes a stream (`Last-Event-ID`, from 2025-06-18 on), or opens the stream of an
  * HTTP+SSE client, which sends neither a session id nor a revision. DELETE closes a session in all processes.
  *
- * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (a
- * call that has already passed this service is rejected as a loop). Limits: 1,024 requests at the same time for an
- * account, 20,000 for the process.
+ * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (to
+ * reject loops). Limits: 1,024 concurrent requests for an account, 20,000 for the process.
  *
- * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`): 404 makes a client
- * open a new session. Failures of the upstream become responses in `McpServer`. At shutdown streams close first, so
- * that closing does not wait for clients.
+ * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`).
+ * At shutdown streams close first, so that closing does not wait for clients.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';

@@ -10,8 +10,8 @@
  * because proxies have rules about names. A name is rejected if any of its addresses is closed, as far as this machine
  * resolves it. The proxy resolves it again, so it must block the operator's internal addresses itself.
  *
- * Rejections are EgressRefusedErrors with a message that does not reveal internal addresses. There is no deadline
- * except for connecting (10 s), and no byte limit: both are up to the caller.
+ * Rejections are EgressRefusedErrors with a message that does not reveal internal addresses. Only connecting
+ * has a deadline (10 s).
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import type { EventEmitter } from 'node:events';

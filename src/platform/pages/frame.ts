@@ -1,7 +1,6 @@
 /**
  * The frame of the pages behind the sign-in: a bar with a search and the menu of the account, the navigation, the page,
- * and a collapsed line with the equivalent REST request. Works without scripts, from 320 px on, light and
- * dark.
+ * and a collapsed line with the equivalent REST request. Works without scripts, from 320 px on, light and dark.
  *
  * Style, script and mark are files of this service, {@link frameFiles}, whose addresses change with their content.
  * Every address in a page is relative ({@link rootFrom}), so that a proxy can serve Slipway under a path. The pages of
