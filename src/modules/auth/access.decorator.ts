@@ -17,7 +17,6 @@ import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import type { AccessRule, AccessTerms, Caller, Grant, OwnedNamespace, Scope, SessionCaller } from './access.types.js';
 import { PageInterceptor } from './page.interceptor.js';
 
-/** Metadata key of a route on the fast path. */
 export const FAST_PATH = 'slipway:fast-path';
 
 /** Metadata key of the {@link FormRules} of a {@link PublicPage}. */
@@ -31,7 +30,6 @@ export interface GrantedRequest {
   grant: Grant;
 }
 
-/** Documentation of the parameters with the account of a route. */
 const accountParams = new Map([
   ['accountId', { description: "The account's id, or `me` for your own.", example: 'me' }],
   [
@@ -40,7 +38,7 @@ const accountParams = new Map([
   ],
 ]);
 
-/** Declares who may use a route. The start fails for a route without this or `@Public()`. */
+/** Declares who can use a route. Startup fails for a route without this or `@Public()`. */
 export function Access(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
   const { account } = terms;
   return applyDecorators(
@@ -52,11 +50,11 @@ export function Access(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
 }
 
 /**
- * Declares who may open a page: like {@link Access}, with the session of the browser instead of the header. The guard rejects a
- * foreign `Host`, and redirects visitors without a session to the sign-in. The handler takes the request by {@link CurrentPage}
- * and returns a `FramedPage` or a `Redirect`. Errors are pages. The API document leaves the route out.
+ * Declares who can open a page: like {@link Access}, with the browser session as the credential. The guard rejects a foreign
+ * `Host` and redirects visitors without a session to the sign-in page. The handler takes the request by {@link CurrentPage} and
+ * returns a `FramedPage` or a `Redirect`. Errors are pages. The API document leaves the route out.
  *
- * @param parts of a form that may also come as `multipart/form-data`
+ * @param parts of a form that can also be sent as `multipart/form-data`
  */
 export function Page(scope: Scope, terms: AccessTerms = {}, parts?: FormParts): MethodDecorator {
   return applyDecorators(
@@ -68,15 +66,15 @@ export function Page(scope: Scope, terms: AccessTerms = {}, parts?: FormParts): 
 }
 
 /**
- * Declares who may send a form: like {@link Page}, at an address of its own under the page. The guard reads the form, and accepts
- * it only from a page of this service in the same browser. A form with files names its `parts`; its token comes first.
+ * Declares who can send a form: like {@link Page}, at an address of its own under the page. The guard reads the form and accepts it only
+ * from a Slipway page in the same browser. A form with files names its `parts`; its token comes first.
  *
  * @stability preview
  */
 export const Form = Page;
 
 /**
- * Declares a page or a form that needs no session: everything else is as for {@link Page}. The handler takes a
+ * Declares a page or form that needs no session; everything else is as for {@link Page}. The handler takes a
  * {@link PublicPageRequest} by {@link CurrentPage}.
  */
 export function PublicPage(rules: FormRules = {}): MethodDecorator & ClassDecorator {
@@ -88,32 +86,30 @@ export function PublicPage(rules: FormRules = {}): MethodDecorator & ClassDecora
   );
 }
 
-/** The request of a page or of a form that needs no session. */
+/** The request of a page or form that needs no session. */
 export interface PublicPageRequest<Params = Record<string, string>> {
   params: Params;
   query: Record<string, unknown>;
   path: string;
   /** Path and query. */
   originalUrl: string;
-  /** The header `Cookie`. */
   cookies: string | undefined;
-  /** The values of a form, which the guard read and checked; empty for a page. */
+  /** Form values, read and checked by the guard; empty for a page. */
   form: URLSearchParams;
   /** The files of a form with `parts`, by name. */
   files: Record<string, Buffer>;
   client: ClientContext;
 }
 
-/** The request of a page or of a form. */
+/** The request of a page or form. */
 export interface PageRequest<Params = Record<string, string>> extends PublicPageRequest<Params> {
   person: SessionCaller;
   /** Set if the rule has an `owner`. */
   namespace: OwnedNamespace;
-  /** What a redirect to this page shows once; null without it. */
+  /** Values that a redirect to this page shows once; null without them. */
   once: ShownOnce | null;
 }
 
-/** The {@link PageRequest} of a page or of a form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
   const { params, query, path, originalUrl, headers, body, sent, client, grant, shownOnce } = context
     .switchToHttp()
@@ -137,7 +133,7 @@ function grantOf(context: ExecutionContext): Grant {
   return context.switchToHttp().getRequest<GrantedRequest>().grant;
 }
 
-/** The caller that {@link Access} let in. */
+/** The caller that {@link Access} authorized. */
 export const CurrentCaller = createParamDecorator((_: unknown, context: ExecutionContext): Caller => {
   return grantOf(context).caller;
 });
@@ -157,10 +153,10 @@ export const CurrentAccountId = createParamDecorator((_: unknown, context: Execu
 });
 
 /**
- * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call or of the read of
- * a server. The route is declared, documented and authorized like any other. Its handler gets the raw request, with `params`
- * and `grant`, and the raw response; errors are answered in the format of its path. Guards, pipes, interceptors and exception
- * filters do not run, so the start fails for a route that has one.
+ * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call or of reading a server. The
+ * route is declared, documented and authorized like any other. Its handler gets the raw request, with `params` and `grant`, and the raw
+ * response; errors have the format of the route's path. Guards, pipes, interceptors and exception filters do not run, so startup fails for
+ * a route that has one.
  */
 export function FastPath(): MethodDecorator {
   return SetMetadata(FAST_PATH, true);

@@ -21,13 +21,12 @@ import { ANONYMOUS, type AccessRule } from './access.types.js';
 import { Admission } from './admission.service.js';
 import { RequestLimits } from './request-limits.service.js';
 
-/** Public routes of probes and of other processes of the service, which no limit may refuse. */
+/** Public routes of probes and other Slipway processes, which no limit must reject. */
 const UNLIMITED = /^\/(?:health|ready|metrics|internal)(?:\/|$)/;
 
 /**
- * Applies the access rule of each route: first the key, then the ownership. Reads a JSON body only after both, for callers
- * with a key. Of a page it checks the `Host`, and reads the form of every request that may change something: no handler can
- * forget its token.
+ * Applies the access rule of each route: first the key, then ownership. Reads a JSON body only after both. For pages, it also checks the
+ * `Host` and reads the form of every request that can change data, so no handler can forget its token.
  */
 @Injectable()
 export class AccessGuard implements CanActivate {

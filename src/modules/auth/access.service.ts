@@ -39,16 +39,12 @@ import { namespaceNamed, type Target, type TargetName } from '../targets/target.
 import { TargetsService } from '../targets/targets.service.js';
 import { accountOwns, accountsWith, covers, coversSomewhere, decide } from './may.js';
 
-/** What a rule with `owner` asks. */
 interface OwnedQuestion {
   action: Action;
-  /** The name of the namespace. */
   name: string;
-  /** The server, connection or namespace that the path names. */
   target: TargetName;
 }
 
-/** Where owners and grants are looked up. */
 export interface AccessFacts {
   namespace: (name: string) => Promise<Target | null> | Target | null;
   grant: (accountId: string, target: TargetName) => Promise<FoundGrant | null> | FoundGrant | null;
@@ -62,7 +58,6 @@ export class AccessService implements OnModuleInit {
   private grants!: GrantSource;
   private tokens!: TokenSource | null;
   private sessions!: SessionSource;
-  /** Callers of {@link opened}. */
   private readonly members = new WeakMap<Caller, Caller>();
   private readonly accessFacts: AccessFacts = {
     namespace: (name) => this.targetsService.findNamespace(name),
@@ -83,12 +78,12 @@ export class AccessService implements OnModuleInit {
   }
 
   /**
-   * The caller of a request, by its Authorization header; a promise for a credential that is not cached. An empty bearer counts
-   * as no header (published clients send it). An OAuth token opens the MCP endpoint that it was given for and nothing else. Of a
-   * page the cookie of the browser counts, and no header; of everything else the header, and no cookie.
+   * Returns the caller of a request, by its Authorization header; a promise for a credential that is not cached. An empty bearer counts as
+   * no header (published clients send it). An OAuth token opens only the MCP endpoint it was issued for. Pages read only the cookie,
+   * everything else only the header.
    *
    * @param rule the route's rule, which may allow anonymous reads
-   * @throws UnauthenticatedError; of a page SignedOutError
+   * @throws UnauthenticatedError; SignedOutError for a page
    */
   authenticate(request: IncomingMessage, rule?: AccessRule): Caller | Promise<Caller> {
     if (rule?.page) return this.signedIn(request as IncomingMessage & BrowserRequest);
@@ -110,7 +105,7 @@ export class AccessService implements OnModuleInit {
     return caller;
   }
 
-  /** The path of the page that is opened, or that has the form that is sent. */
+  /** The path of the page that is opened, or that contains the form. */
   private pageOf({ method, url = '/', headers: { referer = '' } }: IncomingMessage): string {
     if (method === 'GET' || method === 'HEAD') return url;
     const { baseUrl } = this.env;
@@ -123,7 +118,7 @@ export class AccessService implements OnModuleInit {
   }
 
   /**
-   * True if the account of the caller owns the target, it is public, or it was granted, and the key has the right.
+   * Returns true if the caller's account owns the target or has a grant, or the target is public, and the key has the right.
    *
    * @throws KeyScopeError when only the key lacks the right
    */
@@ -133,7 +128,7 @@ export class AccessService implements OnModuleInit {
     return decision === 'yes';
   }
 
-  /** {@link isAllowed} for a server or connection, with what was granted to the account of the caller: at most 5 s old. */
+  /** {@link isAllowed} for a server or connection, including the grants of the caller's account: at most 5 s old. */
   async mayUse(caller: Caller, action: Action, target: TargetName & Pick<Target, 'ownerId'>): Promise<boolean> {
     const { ownerId, namespace } = target;
     if (this.isAllowed(caller, action, { ownerId, namespace })) return true;
@@ -141,12 +136,15 @@ export class AccessService implements OnModuleInit {
     return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
-  /** True for the caller's own account and organizations that it may do this for, whatever the key may: for filters and names. */
+  /**
+   * True for the caller's own account and organizations where its role allows the action, whatever the scopes of the key: for filters and
+   * names.
+   */
   owns(caller: Caller, action: Action, ownerId: string): boolean {
     return accountOwns(caller, action, ownerId);
   }
 
-  /** The accounts for which the caller may do this: its own and organizations, whatever the key may. */
+  /** The accounts for which the caller can do this: its own and organizations, whatever the scopes of the key. */
   accountsWith(caller: Caller, action: Action): string[] {
     return accountsWith(caller, action);
   }
@@ -167,11 +165,10 @@ export class AccessService implements OnModuleInit {
   }
 
   /**
-   * Checks whether `caller` may use a route with this rule on this target. A promise where it takes a query. Where a grant
-   * opens it, the caller of the result has that grant, and its namespace is the owner's.
+   * Checks whether `caller` can use a route with this rule on this target. A promise if it needs a query. If a grant opens the route, the
+   * caller of the result has that grant, and its namespace is the owner's.
    *
-   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError,
-   * GrantLevelError
+   * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError, GrantLevelError
    */
   authorize(caller: Caller, rule: AccessRule, target: RuleParameters): Grant | Promise<Grant> {
     const action = actionOfRule(rule);
@@ -191,7 +188,7 @@ export class AccessService implements OnModuleInit {
       return { caller, accountId };
     }
     if (rule.owner === undefined) {
-      // The service that finds the target of such a route asks `isAllowed` about it.
+      // The service that finds the target of such a route calls `isAllowed`.
       if (caller.scopes && !coversSomewhere(caller.scopes, action)) throw new KeyScopeError(action, null);
       return { caller };
     }
@@ -204,7 +201,7 @@ export class AccessService implements OnModuleInit {
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
   }
 
-  /** True if {@link authorize} lets the caller in: for a page, which shows what its reader may do. */
+  /** True if {@link authorize} succeeds: pages show only what their reader can do. */
   async allows(caller: Caller, rule: AccessRule, target: RuleParameters): Promise<boolean> {
     try {
       await this.authorize(caller, rule, target);
@@ -215,7 +212,6 @@ export class AccessService implements OnModuleInit {
     }
   }
 
-  /** {@link authorize} for a rule with `owner`. */
   async authorizeOwned(
     caller: Caller,
     rule: AccessRule,
@@ -227,9 +223,9 @@ export class AccessService implements OnModuleInit {
       requireActive(action, rule, namespace);
       return this.opened(caller, namespace);
     }
-    // Asked also where there is no such namespace: otherwise the time of the response would tell.
+    // Looked up even if the namespace does not exist: otherwise the response time would reveal it.
     const find = (candidate: TargetName) => (caller === ANONYMOUS ? null : facts.grant(caller.accountId, candidate));
-    // A target that is not there yet may be made by who was granted its namespace.
+    // A grantee of the namespace can create a target that does not exist yet.
     const granted = (await find(target)) ?? (await find(namespaceNamed(name)));
     if (granted) {
       const { id, level, tools, namespaceId, ownerId } = granted;
@@ -243,11 +239,11 @@ export class AccessService implements OnModuleInit {
     const role = namespace && caller.memberships.get(namespace.ownerId);
     if (role && role !== 'guest') throw new RoleError(role);
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
-    // The advice depends on the caller's own namespaces only: a foreign one looks like a missing one.
+    // The advice depends only on the caller's own namespaces: foreign and missing ones get the same response.
     const error = namespace && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
     const names = await this.targetsService.namespacesOf(accountsWith(caller, 'discover'));
-    // Of a server that the caller may read, only what is its owner's is missing.
+    // A server that the caller can read does exist; only actions of its owner return 404.
     const fact =
       rule.owner === 'qualifiedName'
         ? 'Only the owner of a server may do this, and you have no such namespace.'
@@ -255,7 +251,7 @@ export class AccessService implements OnModuleInit {
     throw Object.assign(error, { advice: `${fact}${didYouMean(name, names)}` });
   }
 
-  /** The namespace of an owner that let the caller in. A member of an organization sees what a grant of calls shows. */
+  /** The namespace that a rule with `owner` opened. A member of an organization sees what a grant with level `call` shows. */
   private opened(caller: Caller, { id, namespace: name, ownerId }: Target): Grant {
     const namespace = { id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };
@@ -270,7 +266,6 @@ export function actionOfRule(rule: AccessRule): Action {
   return rule.may ?? actionOf(rule.scope);
 }
 
-/** What a rule with `owner` asks of its target. */
 export function questionOf(rule: AccessRule, { owner = '', connectionId }: RuleParameters): OwnedQuestion {
   // Only qualified names are split: `/namespaces/acme%2Fweather` does not name the namespace acme.
   const name = rule.owner === 'qualifiedName' ? (owner.split('/', 1)[0] ?? '') : owner;
@@ -281,20 +276,19 @@ export function questionOf(rule: AccessRule, { owner = '', connectionId }: RuleP
   return { action: actionOfRule(rule), name, target };
 }
 
-/** @throws SuspendedError for a call in a suspended namespace, and for what serves calls there */
+/** @throws SuspendedError for calls in a suspended namespace, and for routes that serve calls there */
 function requireActive(action: Action, { serves }: AccessRule, namespace: Pick<Target, 'suspended'> | null): void {
   if ((serves || action === 'call') && namespace && namespace.suspended !== null)
     throw new SuspendedError('namespace', namespace.suspended);
 }
 
-/** The access declaration of a route, on its method or its class. */
 export function declarationOf({ handler, controller }: { handler: object; controller: Type }) {
   return (Reflect.getMetadata(ACCESS, handler) ?? Reflect.getMetadata(ACCESS, controller)) as
     AccessRule | 'public' | undefined;
 }
 
 /**
- * Checks at start that every route declares its access, names only parameters it has, and begins with a literal segment.
+ * Checks at startup that every route declares its access, names only parameters it has, and begins with a literal segment.
  *
  * @throws StartError naming every route that fails
  */

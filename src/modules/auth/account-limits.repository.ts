@@ -18,8 +18,8 @@ const LOG_BYTES_TODAY = `SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM ac
   WHERE day = (now() AT TIME ZONE 'UTC')::date`;
 
 /**
- * Reads what accounts store, and reads and writes their own limits. Programs are those of the process that runs the most,
- * by its last heartbeat.
+ * Reads what accounts store, and reads and writes their own limits. The number of programs is that of the process that runs the most, by
+ * its last heartbeat.
  */
 @AccountQuotas({
   counts: {
@@ -50,12 +50,12 @@ export class AccountLimitsRepository implements OnModuleInit {
     }
   }
 
-  /** The limits of what an account stores in all. */
+  /** The limits of stored records of an account. */
   get accountQuotas(): AccountLimitName[] {
     return [...this.counts.keys()].filter((name) => !name.endsWith('PerNamespace'));
   }
 
-  /** Counts these quotas of an account. @returns null when there is no such account or owned thing */
+  /** @returns null when the account or the owned record does not exist */
   async usage(
     owner: QuotaOwner,
     names: readonly AccountLimitName[],
@@ -74,13 +74,13 @@ export class AccountLimitsRepository implements OnModuleInit {
     return { accountId, overrides, used };
   }
 
-  /** Bytes of logs that all accounts have written today. */
+  /** Bytes of logs written today by all accounts together. */
   async logBytesToday(): Promise<number> {
     const [{ bytes }] = await this.database.query<[{ bytes: number }]>(LOG_BYTES_TODAY);
     return bytes;
   }
 
-  /** Sets limits of an account; null returns one to its default. */
+  /** Null resets a limit to its default. */
   async set(actor: Actor, accountId: string, changes: Partial<Record<AccountLimitName, number | null>>): Promise<void> {
     const names = Object.keys(changes);
     const sql = `WITH change AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS change(name, value)),

@@ -15,13 +15,13 @@ import { AccountLimitsRepository } from './account-limits.repository.js';
 import type { QuotaOwner } from './account-quota.decorator.js';
 import { QuotaExceededError } from './auth.errors.js';
 
-/** By how much quotas grow. */
+/** The increase of each quota. */
 type Growth = Partial<AccountLimits>;
 
 /** Limits of accounts: defaults from the settings, and those that the operator sets for single accounts. */
 @Injectable()
 export class AccountLimitsService {
-  /** The last creation of each owner that runs in this process. */
+  /** The last creation in progress of each owner in this process. */
   private readonly creating = new Map<string, Promise<unknown>>();
 
   constructor(
@@ -29,18 +29,18 @@ export class AccountLimitsService {
     private readonly env: Env,
   ) {}
 
-  /** The limits of an account with these limits of its own. */
+  /** The defaults, with the account's own limits applied. */
   limitsOf(overrides: Partial<AccountLimits> | null): AccountLimits {
     return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
   }
 
-  /** The account that owns a program, and how many of its programs may run in one process; null for a deleted program. */
+  /** The account that owns a program, and how many of its programs can run in one process; null for a deleted program. */
   async programQuota(owner: QuotaOwner): Promise<{ accountId: string; max: number } | null> {
     const stored = await this.accountLimitsRepository.usage(owner, []);
     return stored && { accountId: stored.accountId, max: this.limitsOf(stored.overrides).livePrograms };
   }
 
-  /** The limits of an account, and what it uses of them now. @throws NotFoundError */
+  /** The limits of an account and their current use. @throws NotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
     const stored = await this.accountLimitsRepository.usage({ accountId }, this.accountLimitsRepository.accountQuotas);
     if (!stored) throw new NotFoundError('Account not found');
@@ -51,9 +51,9 @@ export class AccountLimitsService {
   }
 
   /**
-   * Sets limits of an account. Those of requests are used within 5 s.
+   * Sets limits of an account. Request limits take effect within 5 s.
    *
-   * @param changes by name; null returns a limit to its default
+   * @param changes by name; null resets a limit to its default
    * @throws InvalidInputError, NotFoundError
    */
   async set(actor: Actor, accountId: string, changes: Record<string, unknown>): Promise<AccountUsageDto> {
@@ -73,8 +73,8 @@ export class AccountLimitsService {
   }
 
   /**
-   * Creates something that counts. Creations of one owner run one after another in this process, so that concurrent ones
-   * do not exceed the limit together; other processes may add one each.
+   * Creates a record that a quota counts. Creations of one owner run one after another in this process, so that concurrent ones cannot
+   * exceed the limit together; other processes can each add one.
    *
    * @param added by how much each quota grows
    * @throws QuotaExceededError, and what `create` throws
@@ -95,10 +95,9 @@ export class AccountLimitsService {
   }
 
   /**
-   * Checks that quotas may grow. The default of `logBytesPerDay` counts once all accounts together have written the log of
-   * a day.
+   * Checks that quotas can grow. The default of `logBytesPerDay` applies only when all accounts together have written the log of a day.
    *
-   * @param within the transaction that stores it
+   * @param within the transaction that stores the record
    * @throws QuotaExceededError
    */
   async require(owner: QuotaOwner, added: Growth, within?: EntityManager): Promise<void> {

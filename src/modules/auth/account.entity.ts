@@ -34,7 +34,7 @@ export class ApiKey {
   @Column('text')
   name: string;
 
-  /** The first characters, so that people can tell their keys apart. */
+  /** The first characters, so that users can tell their keys apart. */
   @Column('text')
   prefix: string;
 
@@ -54,7 +54,7 @@ export class ApiKey {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
   expiresAt: Date | null;
 
-  /** Rights, as `level` or `level:namespace`; null: all rights of the account. */
+  /** Scopes, as `level` or `level:namespace`; null: all rights of the account. */
   @Column('text', { array: true, nullable: true })
   scopes: string[] | null;
 
@@ -62,20 +62,17 @@ export class ApiKey {
   @Column('text', { name: 'last_address', nullable: true })
   lastAddress: string | null;
 
-  /** The key that takes its place after a rotation. */
+  /** The key that replaces it after a rotation. */
   @Index('api_keys_replaced_by', { where: '"replaced_by" IS NOT NULL' })
   @ForeignKey(() => ApiKey, { name: 'api_keys_replaced_by_fk', onDelete: 'SET NULL' })
   @Column('uuid', { name: 'replaced_by', nullable: true })
   replacedBy: string | null;
 
-  /**
-   * Ids of the keys by which it was made, with those by which these were made; the nearest is last. No foreign keys: they stay
-   * known when they are revoked.
-   */
+  /** Ids of the keys that created it, directly or through other keys; the nearest is last. No foreign keys: revoked keys stay known. */
   @Column('uuid', { name: 'made_by', array: true, default: '{}' })
   madeBy: string[];
 
-  /** The account whose key made it; null for one that the service made, or a version before. No foreign key: it is a record. */
+  /** The account whose key created it; null if Slipway or an earlier version did. No foreign key: it is a record. */
   @Column('uuid', { name: 'maker_id', nullable: true })
   makerId: string | null;
 }
@@ -92,7 +89,7 @@ export class Account {
   @Column('text')
   name: string;
 
-  /** For comparison with names that look alike; null until they are stored. */
+  /** For comparison with names that look alike; null until computed. */
   @Index('accounts_without_skeletons', { synchronize: false })
   @Column({
     type: 'text',
@@ -108,40 +105,40 @@ export class Account {
   @Column('text')
   kind: AccountKind;
 
-  /** True for the operator, who manages accounts and keys but does not own what they own. */
+  /** True for an operator, who manages accounts and keys but does not own what they own. */
   @Column('boolean', { name: 'is_operator', default: false })
   isOperator: boolean;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** Null: enabled. The keys and sessions of a disabled account are refused. */
+  /** Null: enabled. The keys and sessions of a disabled account are rejected. */
   @Column({ type: 'timestamptz', name: 'disabled_at', precision: 3, nullable: true })
   disabledAt: Date | null;
 
   /**
-   * Since when its keys, sessions and logins are refused, until the person signs in by the directory of the company; null: they are
-   * not. The keys of operators are not refused.
+   * Since when the account's keys, sessions and client authorizations are rejected, until the user signs in through the company's
+   * directory; null: accepted. Keys of operators are never rejected.
    */
   @Column({ type: 'timestamptz', name: 'credentials_suspended_at', precision: 3, nullable: true })
   credentialsSuspendedAt: Date | null;
 
-  /** Why, as a message for operators; null if they are not. */
+  /** The reason for the suspension, for operators; null without one. */
   @Column('text', { name: 'credentials_suspended_for', nullable: true })
   credentialsSuspendedFor: string | null;
 
   /**
-   * Counts what ends the logins of the account: a used invitation, a changed password, a disabling. What was made with an older
-   * count is over.
+   * Rises whenever the account's sign-ins are revoked: an invitation is used, the password changes, the account is disabled. Sessions and
+   * client authorizations with an older value are invalid.
    */
   @Column('integer', { name: 'logins_epoch', default: 0 })
   loginsEpoch: number;
 
-  /** The zone of the times in its pages, of the IANA database; null for UTC. */
+  /** Time zone of the account's pages, as in the IANA database; null for UTC. */
   @Column('text', { name: 'time_zone', nullable: true })
   timeZone: string | null;
 
-  /** The organization by whose invitation it was created; null for others. No foreign key: it is a record. */
+  /** The organization whose invitation created it; null for others. No foreign key: it is a record. */
   @Index('accounts_made_for', { where: 'made_for IS NOT NULL' })
   @Column({ type: 'uuid', name: 'made_for', nullable: true, select: false, insert: false, update: false })
   madeFor: string | null;
@@ -151,12 +148,12 @@ export class Account {
 @Entity('memberships')
 @Check('memberships_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
 export class Membership {
-  /** CASCADE: an organization takes its memberships along. */
+  /** CASCADE: deleting an organization deletes its memberships. */
   @ForeignKey(() => Account, { name: 'memberships_organization_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'organization_id', primaryKeyConstraintName: 'memberships_pk' })
   organizationId: string;
 
-  /** CASCADE: a membership goes with its member. */
+  /** CASCADE: deleting an account deletes its memberships. */
   @Index('memberships_account')
   @ForeignKey(() => Account, { name: 'memberships_account_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'account_id', primaryKeyConstraintName: 'memberships_pk' })
@@ -172,7 +169,7 @@ export class Membership {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** The module whose rules gave it, which can also take it; null: a person did. */
+  /** The module whose rules set it and can remove it; null: a person did. */
   @Column('text', { nullable: true })
   source: string | null;
 }

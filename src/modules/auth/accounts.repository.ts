@@ -18,10 +18,9 @@ const SIGN_IN = `CASE WHEN p.password_hash IS NOT NULL THEN 'password'
 const LAST_SEEN = `greatest((SELECT max(last_used_at) FROM sessions WHERE account_id = a.id),
   (SELECT max(last_used_at) FROM api_keys WHERE account_id = a.id))`;
 
-/** Numbers behind a name that are tried in order. */
+/** Highest number appended to a taken name. */
 const NUMBERS_MAX = 20;
 
-/** Reads the list of accounts, and adds accounts of people. */
 @Injectable()
 export class AccountsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -53,7 +52,7 @@ export class AccountsRepository {
   }
 
   /**
-   * Adds an account of a person under this name, or with a number behind it if the name, or one that looks like it, is taken.
+   * Adds a user account under this name, or with a number appended if the name, or one that looks like it, is taken.
    *
    * @returns its id
    */

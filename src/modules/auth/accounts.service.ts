@@ -27,11 +27,11 @@ import { NotOperatorError } from './auth.errors.js';
 import { REFUSALS } from './members.errors.js';
 import { MembersRepository } from './members.repository.js';
 
-/** A name that a person chooses: without invisible characters, and without letters of two scripts that look alike. */
+/** A name that a user chooses: without invisible characters or look-alike letters of two scripts. */
 export const ACCOUNT_NAME =
   /^(?=.{1,255}$)(?:[^\p{C}\p{sc=Cyrl}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Cyrl}]+)$/u;
 
-/** Creates, lists, disables, enables and deletes accounts, for the operator. */
+/** Creates, lists, disables, enables and deletes accounts. */
 @Injectable()
 export class AccountsService {
   constructor(
@@ -45,7 +45,7 @@ export class AccountsService {
   ) {}
 
   /**
-   * Creates an account. Others than operators create organizations within their limit, and own them.
+   * Creates an account. Callers other than operators create organizations within their limit, and own them.
    *
    * @throws ConflictError when the name is taken; NotOperatorError, QuotaExceededError
    */
@@ -69,13 +69,12 @@ export class AccountsService {
     return toAccountDto(account);
   }
 
-  /** Creates the account of a person under a name from elsewhere, or one like it. @returns its id */
+  /** Creates a user account under an external name, or one like it. @returns its id */
   createPerson(name: string, tx: EntityManager): Promise<string> {
     const text = name.normalize('NFKC').trim().slice(0, 200).toWellFormed();
     return this.accountsRepository.addPerson(ACCOUNT_NAME.test(text) ? text : 'user', tx);
   }
 
-  /** One page of the accounts, newest first. */
   async list(query: AccountsQueryDto): Promise<AccountListDto> {
     const { rows, pagination } = await readPage(query, this.accountsRepository.count(query), (page) =>
       this.accountsRepository.list(query, page.limit, page.offset),
@@ -90,7 +89,7 @@ export class AccountsService {
     return toAccountDto(account);
   }
 
-  /** Sets the zone of the times in the pages of the caller's account. @throws InvalidInputError, NotFoundError */
+  /** Sets the time zone of the caller's pages. @throws InvalidInputError, NotFoundError */
   async setTimeZone(caller: Actor & { accountId: string }, body: TimeZoneDto): Promise<AccountDto> {
     const { timeZone } = await checkedBody(TimeZoneDto, body);
     await this.accountRepository.update(caller.accountId, { timeZone });
@@ -98,11 +97,11 @@ export class AccountsService {
   }
 
   /**
-   * Disables an account or enables it again. The keys of a disabled one are refused, and what they hold open ends: at once in
-   * this process, within 5 s in every other. Its sessions and invitations end for good. Or makes it an operator, or one no more.
+   * Disables or enables an account, or sets its operator role. The keys of a disabled account are rejected, and their streams and tunnels
+   * close: immediately in this process, within 5 s in every other. Its sessions and invitations are revoked permanently.
    *
-   * @throws NotFoundError, ConflictError for an operator that shall be disabled, a disabled one that shall be an operator, and
-   * the last operator; InvalidInputError
+   * @throws NotFoundError; ConflictError for disabling an operator, for making a disabled account an operator, and for the last operator;
+   * InvalidInputError
    */
   async update(actor: Actor, id: string, { disabled, isOperator }: UpdateAccountDto): Promise<AccountDto> {
     if ((disabled === undefined) === (isOperator === undefined)) {
@@ -122,8 +121,8 @@ export class AccountsService {
   }
 
   /**
-   * Deletes an account that owns nothing, with its keys, logins, memberships and what was granted to it. What they hold open
-   * ends: at once in this process, within 5 s in every other.
+   * Deletes an account that owns nothing, with its keys, client authorizations, memberships and grants. Its streams and tunnels close:
+   * immediately in this process, within 5 s in every other.
    *
    * @throws NotFoundError; ConflictError naming what it owns, for the last owner of an organization, and for the last operator
    */

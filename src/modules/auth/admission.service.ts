@@ -1,9 +1,9 @@
 /**
- * The admission of a request: its key, its limits, its rights. Every door calls it: the guard of the routes, the fast path and
- * the WebSocket handshakes of uplinks. A refused attempt is therefore seen in one place, {@link Admission.refuse}.
+ * The admission of a request: its key, its limits, its rights. The guard of the routes, the fast path and the WebSocket handshakes of
+ * uplinks all call it, so every rejection passes through {@link Admission.refuse}.
  *
- * Fails: 401 without a valid key (429 after too many), 429 beyond the limits of the key, the account or the address, 403 and
- * 404 by the rule of the route.
+ * Fails: 401 without a valid key (429 after too many attempts), 429 beyond the limits of the key, the account or the address, 403 and 404
+ * by the rule of the route.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
@@ -13,10 +13,9 @@ import { actionOf, type AccessRule, type Caller, type Grant } from './access.typ
 import type { Right } from './open-rights.service.js';
 import { RequestLimits } from './request-limits.service.js';
 
-/** A request with the parameters of its route, decoded; without any where no route has its path. */
+/** A request with the decoded parameters of its route; without any if no route has its path. */
 type RoutedRequest = IncomingMessage & { params?: Record<string, string | string[]> };
 
-/** Admits requests by the access rules of their routes. */
 @Injectable()
 export class Admission {
   constructor(
@@ -26,11 +25,11 @@ export class Admission {
   ) {}
 
   /**
-   * Authenticates a request, counts it, authorizes it, and adds it to the open requests. Without a promise while its key and the
-   * owner of its target are cached.
+   * Authenticates a request, counts it, authorizes it, and adds it to the open requests. Returns no promise while its key and the owner of
+   * its target are cached.
    *
    * @param response gets the `RateLimit` headers; null for a WebSocket handshake
-   * @throws DomainError at once or by the promise: UnauthenticatedError, TooManyError, and those of `AccessService.authorize`
+   * @throws DomainError synchronously or by the promise: UnauthenticatedError, TooManyError, and those of `AccessService.authorize`
    */
   admit(request: RoutedRequest, response: ServerResponse | null, rule: AccessRule): Grant | Promise<Grant> {
     try {
@@ -45,7 +44,7 @@ export class Admission {
     }
   }
 
-  /** To be called when an admitted request has ended, where its response does not tell (`OpenRequests`). */
+  /** Removes an admitted request that ends without its response closing (`OpenRequests`). */
   removeRequest(request: IncomingMessage): void {
     this.openRequests.remove(request);
   }
@@ -64,7 +63,7 @@ export class Admission {
       connectionId: params.connectionId as string | undefined,
     };
     const grant = this.accessService.authorize(caller, rule, target);
-    // What else takes long, such as a deletion, may take the right to itself away.
+    // Other long requests are not watched: a deletion, for example, can remove its own right.
     if (request.method !== 'GET' && actionOf(rule.scope) !== 'call') return grant;
     const open = (resolvedGrant: Grant) => {
       this.openRequests.add(request, response, { caller, rule, target, by: resolvedGrant.caller.grant });

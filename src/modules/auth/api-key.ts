@@ -5,17 +5,16 @@ import { TOKEN_PREFIX } from './mcp-endpoint.access.js';
 const PREFIX = 'slipway_';
 const KEY = /^slipway_[A-Za-z0-9_-]{43}$/;
 
-/** A new key: the prefix and 32 random bytes. */
 export function generateApiKey(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }
 
-/** True for a key, whole or damaged; false for an OAuth token, ours or of another service. */
+/** True for a key, complete or damaged; false for an OAuth token, ours or another service's. */
 export function hasKeyPrefix(bearer: string): boolean {
   return bearer.startsWith(PREFIX) && !bearer.startsWith(TOKEN_PREFIX);
 }
 
-/** True when the text has the form of a key; says nothing about whether it exists. */
+/** True if the string has the form of a key; says nothing about whether it exists. */
 export function isApiKey(text: string): boolean {
   return KEY.test(text);
 }
@@ -25,7 +24,7 @@ export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
 
-/** The part of a key that may be shown again. */
+/** The part of a key that can be shown again. */
 export function prefixOf(key: string): string {
   return key.slice(0, PREFIX.length + 4);
 }

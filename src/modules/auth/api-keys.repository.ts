@@ -11,20 +11,17 @@ import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 /** Name of the operator's account, which the first start creates. */
 export const OPERATOR = 'operator';
 
-/** A key with the parts of its account that requests need. */
 interface KeyRow {
   id: string;
   accountId: string;
   hash: Buffer;
   expiresAt: Date | null;
   isOperator: boolean;
-  /** True while the account is disabled. */
   isDisabled: boolean;
-  /** True while the credentials of the account are suspended. */
   isSuspended: boolean;
   /** In the form of {@link parseScope}; null: all rights of the account. */
   scopes: string[] | null;
-  /** The own limits of the account; null without any. */
+  /** The account's own limits; null without any. */
   overrides: Partial<AccountLimits> | null;
   /** Memberships in the form of `readMemberships`. */
   roles: string | null;
@@ -36,7 +33,6 @@ const PERSON = new PreparedStatement<Pick<KeyRow, 'roles' | 'loginsEpoch'>>(
   `SELECT a.logins_epoch AS "loginsEpoch", ${ROLES} FROM accounts a WHERE a.id = $1 AND a.disabled_at IS NULL`,
 );
 
-/** One use of a key, with the client's address. */
 interface KeyUse {
   at: Date;
   address: string;
@@ -52,9 +48,7 @@ const KEY_BY_HASH = new PreparedStatement<KeyRow>(
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
 
-/**
- * Keys that work and never expire, and those that were not used for 90 days, as `"name" of account`, oldest first.
- */
+/** Valid keys that never expire, and keys that were not used for 90 days, as `"name" of account`, oldest first. */
 export async function keyFaults(database: {
   query<T>(sql: string): Promise<T>;
 }): Promise<{ lasting: string[]; unused: string[] }> {
@@ -68,18 +62,18 @@ export async function keyFaults(database: {
   return { lasting: namesOf('lasting'), unused: namesOf('unused') };
 }
 
-/** The keys $1, and those that were created with them, even if they were revoked long ago. */
+/** The keys $1, and those that were created with them, even if those were revoked long ago. */
 const MADE_KEYS = `WITH RECURSIVE made AS (SELECT unnest($1::uuid[]) AS id UNION
   SELECT c.target_id FROM changes c JOIN made ON c.credential_id = made.id WHERE c.action = 'key.created') SELECT id FROM made`;
 
-/** Reads and writes accounts and API keys with statements of their own; also used before Nest runs. */
+/** Reads and writes accounts and API keys; also used before Nest runs. */
 @Injectable()
 export class ApiKeysRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Creates the operator with a first key in an empty database; does nothing in any other. Call it under the migration lock,
-   * so that processes that start together create one operator.
+   * Creates the operator with a first key in an empty database; does nothing in any other. Must run under the migration lock, so that
+   * processes that start together create one operator.
    *
    * @param chosen the key to use instead of a generated one
    * @returns the generated key, to be shown once; null when none was generated
@@ -100,7 +94,7 @@ export class ApiKeysRepository {
    * Adds a key to an account, by the account's name.
    *
    * @param scopes null: all rights of the account
-   * @returns the key; null without the account, or when the key exists
+   * @returns the key; null if the account does not exist or the key already does
    */
   async addKey(account: string, name: string, scopes: string[] | null, key = generateApiKey()): Promise<string | null> {
     const created = await this.database.query<unknown[]>(
@@ -111,7 +105,7 @@ export class ApiKeysRepository {
     return created.length > 0 ? key : null;
   }
 
-  /** The account of this name, made as a user if there is none, and the oldest operator. */
+  /** The account of this name, created as a user if missing, and the oldest operator. */
   async ensureAccount(name: string): Promise<{ accountId: string; operatorId: string }> {
     await this.database.query(`INSERT INTO accounts (name, kind) VALUES ($1, 'user') ON CONFLICT (name) DO NOTHING`, [
       name,
@@ -125,10 +119,10 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Disables an account, or enables it, which also ends a suspension of its credentials. Ends the logins, sessions and invitations of a disabled one, the latter two in tables of
-   * the module `people`, which imports this one.
+   * Disables or enables an account; enabling also lifts a suspension of its credentials. Disabling revokes its client authorizations,
+   * sessions and invitations, the latter two in tables of the module `people`, which imports this one.
    *
-   * @returns false for an operator, and when there is none
+   * @returns false for an operator, and when the account does not exist
    */
   setDisabled(actor: Actor, id: string, disabled: boolean): Promise<boolean> {
     return transactionOf(this.database, actor, async (tx) => {
@@ -149,7 +143,10 @@ export class ApiKeysRepository {
     });
   }
 
-  /** Suspends the keys, sessions and logins of an account for a reason; with null the account lifts that. @returns false without a change */
+  /**
+   * Suspends the keys, sessions and client authorizations of an account for a reason; null lifts the suspension. @returns false without a
+   * change
+   */
   async setSuspended(accountId: string, reason: string | null, tx = this.database.manager): Promise<boolean> {
     const sql = `UPDATE accounts SET credentials_suspended_at = CASE WHEN $2::text IS NOT NULL THEN now() END, credentials_suspended_for = $2
         WHERE id = $1 AND (credentials_suspended_at IS NULL) = ($2::text IS NOT NULL) RETURNING id`;
@@ -159,13 +156,13 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Makes an account an operator, or one no more.
+   * Grants or removes the operator role.
    *
-   * @returns false for the last operator, for a disabled account that shall be one, and when there is none
+   * @returns false for the last operator, for granting it to a disabled account, and when the account does not exist
    */
   setOperator(actor: Actor, id: string, isOperator: boolean): Promise<boolean> {
     return transactionOf(this.database, actor, async (tx) => {
-      // Locked, so that two at the same moment cannot end the last two.
+      // Locked, so that two concurrent requests cannot remove the last two.
       const operators = await tx.query<{ id: string }[]>(
         'SELECT id FROM accounts WHERE is_operator ORDER BY id FOR NO KEY UPDATE',
       );
@@ -179,9 +176,9 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Deletes an account; foreign keys delete what hangs on it.
+   * Deletes an account; foreign keys delete its dependent rows.
    *
-   * @returns the members of a deleted organization; null when there is no such account
+   * @returns the members of a deleted organization; null when the account does not exist
    * @throws QueryFailedError (23503) while it owns namespaces
    */
   remove(actor: Actor, id: string): Promise<{ members: string[] } | { lastOwnerOf: string } | 'last operator' | null> {
@@ -190,7 +187,7 @@ export class ApiKeysRepository {
         'SELECT id FROM accounts WHERE is_operator ORDER BY id FOR NO KEY UPDATE',
       );
       if (operators.length === 1 && operators[0]?.id === id) return 'last operator';
-      // Locked as every change of members does, so that two owners who go at the same moment do not leave none.
+      // Locked as in every change of members, so that two owners who leave concurrently cannot leave the organization without one.
       await tx.query(
         `SELECT 1 FROM accounts WHERE id IN (SELECT organization_id FROM memberships WHERE account_id = $1)
           ORDER BY id FOR NO KEY UPDATE`,
@@ -213,13 +210,13 @@ export class ApiKeysRepository {
     });
   }
 
-  /** Memberships and epoch of logins of an account; null for a disabled one, and when there is none. */
+  /** Null for a disabled account, and when it does not exist. */
   findPerson(accountId: string): Promise<Pick<KeyRow, 'roles' | 'loginsEpoch'> | null> {
     return PERSON.findOne(this.database, [accountId]);
   }
 
   /**
-   * Lets the browsers and OAuth logins that began with a key hang on another one, in tables of the modules `people` and
+   * Ties the browser sessions and client authorizations that began with a key to another one, in tables of the modules `people` and
    * `authorization-server`, which import this one.
    */
   async moveLogins(tx: EntityManager, from: string, to: string): Promise<void> {
@@ -227,12 +224,11 @@ export class ApiKeysRepository {
     await tx.query('UPDATE as_grants SET key_id = $2 WHERE key_id = $1', [from, to]);
   }
 
-  /** The key of this hash; null when there is none. */
   findByHash(hash: Buffer): Promise<KeyRow | null> {
     return KEY_BY_HASH.findOne(this.database, [hash]);
   }
 
-  /** The ids among these of keys that were neither revoked nor have expired, of enabled accounts. */
+  /** Those of these keys that are neither revoked nor expired, of enabled accounts. */
   async validAmong(keyIds: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -242,7 +238,7 @@ export class ApiKeysRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** Memberships of the accounts of keys, OAuth grants and sessions, by their ids. */
+  /** Memberships of the accounts of keys, client authorizations and sessions, by their ids. */
   rolesOf(ids: string[]): Promise<{ id: string; roles: string | null }[]> {
     return this.database.query(
       `SELECT c.id, ${ROLES} FROM (SELECT id, account_id FROM api_keys UNION ALL SELECT id, account_id FROM as_grants
@@ -253,10 +249,10 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Revokes a key, and with `made` the keys, unused invitations, grants and operators that were created with it, even if the key
-   * itself was revoked before. Only the operator revokes those of other accounts, and only owners those of an organization.
+   * Revokes a key, and with `made` the keys, unused invitations, grants and operator roles created with it, even if the key itself was
+   * revoked before. Only the operator revokes those of other accounts, and only owners those of an organization.
    *
-   * @returns the revoked keys, all keys whose rights are revoked, the accounts that have lost the operator role, and the number of other rows
+   * @returns the revoked keys, all keys whose rights are revoked, the accounts that lost the operator role, and the number of other rows
    */
   revoke(
     caller: Actor & { isOperator: boolean },
@@ -267,7 +263,7 @@ export class ApiKeysRepository {
     return transactionOf(this.database, caller, async (tx) => {
       const revoked: string[] = [];
       for (;;) {
-        // A key of another account ends nothing of this one, whoever asks.
+        // A key of another account revokes nothing of this one.
         const [rows] = await tx.query<[{ id: string }[]]>(
           `DELETE FROM api_keys WHERE id IN (
              SELECT id FROM api_keys WHERE account_id = $1 AND id = $2
@@ -278,7 +274,7 @@ export class ApiKeysRepository {
           [accountId, keyId, made, caller.isOperator],
         );
         revoked.push(...rows.map(({ id }) => id));
-        // Again: a key of the chain may have made one that this statement did not see, and waited for. It makes none now.
+        // Again: a key of the chain may have created one while this statement waited for its lock. It can create none now.
         if (rows.length === 0 || !made) break;
       }
       if (!made) return { revoked, makers: [], operators: [], others: 0 };

@@ -44,7 +44,7 @@ import { UnauthenticatedError } from './auth.errors.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when an API key was revoked. `now`: its calls are cut. */
+    /** Published when an API key was revoked. `now`: cancels its running calls. */
     'auth.key-revoked': { keyId: string; now?: boolean };
     /** Published when an account was disabled or enabled, or its memberships changed. */
     'auth.account-changed': { accountId: string };
@@ -54,15 +54,15 @@ declare module '../../platform/queue/pub-sub.js' {
 /** A revoked key must stop working everywhere within 5 s, even if the message about it is lost. */
 const CACHE_MS = 5_000;
 
-/** Interval at which the keys of open streams are checked: with the query, streams end within 5 s. */
+/** Interval at which the keys of open streams are checked: including the query, streams close within 5 s. */
 const HELD_CHECK_MS = 3_000;
 
 /** Expired keys stay listed for this long, so that their owners see why requests fail. */
 const EXPIRED_KEPT_DAYS = 30;
 
 /**
- * Stored makers of a key: of a longer chain of rotations the first and the newest half, so that a leaked key among the first
- * cannot be pushed out by making many.
+ * Stored creators of a key: for a longer chain of rotations, the first and the newest half, so that creating many keys cannot push a leaked
+ * key out of the first half.
  */
 const MAKERS_MAX = 100;
 
@@ -73,7 +73,6 @@ interface KnownKey {
   isSuspended: boolean;
 }
 
-/** Issues, checks and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly cachedKeys = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
@@ -83,18 +82,18 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { ...callerFor(accountId), memberships: readMemberships(row.roles), loginsEpoch: row.loginsEpoch };
   });
   /**
-   * Hashes of the valid keys that were used in the last 5 s, by the key in clear text: SHA-256 of each request takes 6 µs.
-   * Only says which row of {@link cachedKeys} to read, so a revoked key is refused whether its hash is here or not.
+   * Hashes of keys used in the last 5 s, by the key in clear text: SHA-256 for each request takes 6 µs. A hash only selects a row of {@link
+   * cachedKeys}, so a revoked key is rejected even while its hash is cached.
    */
   private readonly hashes = new Map<string, string>();
   private readonly forgetHashes = repeat(CACHE_MS, () => this.hashes.clear());
-  /** The address is found when it is written: behind a proxy that takes 10 µs. */
+  /** The client address is determined on writing: behind a proxy that takes 10 µs. */
   private readonly used = new WriteBehind<string, { at: Date; from: RequestOrigin }>('api-keys', (batch) => {
     const uses = [...batch.values()].map(({ at, from }) => ({ at, address: clientAddress(from, this.env.trustProxy) }));
     return this.apiKeysRepository.saveLastUses([...batch.keys()], uses);
   });
 
-  /** The sources of other credentials, whose streams the check of open streams must not end. */
+  /** The sources of other credentials, whose streams this check must not close. */
   private otherSources: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
@@ -109,14 +108,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ) {}
 
   async onModuleInit(): Promise<void> {
-    // Only the API holds streams open.
     if (this.env.roles.includes('api')) {
       const tokens = partOf<TokenSource | null>(this.moduleRef, TokenSource);
       this.otherSources = [...(tokens ? [tokens] : []), partOf(this.moduleRef, SessionSource)];
     }
     await this.pubSub.subscribe('auth.key-revoked', ({ keyId, now }) => this.forget(keyId, now));
     await this.pubSub.subscribe('auth.account-changed', ({ accountId }) => {
-      // A failed check is repeated by the schedule.
+      // The schedule repeats a failed check.
       this.forgetAccount(accountId).catch(() => undefined);
     });
   }
@@ -131,9 +129,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * The caller who owns a key. Cached for 5 s; a promise for a key that is not cached.
+   * Returns the caller who owns a key. Cached for 5 s; a promise for a key that is not cached.
    *
-   * @param from the request, whose client is noted as that of the last use
+   * @param from the request, whose client address is stored with the last use
    * @throws UnauthenticatedError
    */
   verify(key: string, from: RequestOrigin): Caller | Promise<Caller> {
@@ -151,9 +149,9 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   /**
    * Creates a key. Only this response holds it in clear text.
    *
-   * @param caller whose key makes it
-   * @throws NotFoundError, QuotaExceededError, InvalidInputError for an expiry that is not in the future or later than that of
-   * the caller's key, and an unknown scope, ForbiddenError
+   * @param caller whose key creates it
+   * @throws NotFoundError, QuotaExceededError, ForbiddenError; InvalidInputError for an unknown scope, and for an expiry that is not in the
+   * future or later than that of the caller's key
    */
   async create(
     caller: Caller,
@@ -172,12 +170,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Makes a key with the name and the scopes of another, which works on for `overlapSeconds` at most. Only this response holds
-   * it in clear text.
+   * Creates a key with the name and scopes of another, which remains valid for at most `overlapSeconds`. Only this response holds the new
+   * key in clear text.
    *
    * @param caller whose key rotates it
-   * @throws NotFoundError, QuotaExceededError, ForbiddenError, InvalidInputError for an expiry that is not in the
-   * future or later than that of the caller's key, ConflictError for a key that has been replaced
+   * @throws NotFoundError, QuotaExceededError, ForbiddenError; InvalidInputError for an expiry that is not in the future or later than that
+   * of the caller's key; ConflictError for a key that has been replaced
    */
   async rotate(
     caller: Caller,
@@ -208,7 +206,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return newKey;
   }
 
-  /** Rights of a caller's key, in words. @throws NotFoundError when it was revoked meanwhile */
+  /** The rights of a caller's key, for people. @throws NotFoundError when it was revoked meanwhile */
   async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
     const row = await this.apiKeyRepository.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new NotFoundError('API key not found');
@@ -232,17 +230,16 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { apiKeys: rows.map(toApiKeyDto) };
   }
 
-  /** The name of a key; null for one that was revoked. */
   async nameOf(id: string): Promise<string | null> {
     const key = await this.apiKeyRepository.findOne({ where: { id }, select: { id: true, name: true } });
     return key?.name ?? null;
   }
 
   /**
-   * Revokes a key, and closes its streams and tunnels: at once in this process, within 5 s in every other.
+   * Revokes a key, and closes its streams and tunnels: immediately in this process, within 5 s in every other.
    *
-   * @param made also revokes what was made by it; of other accounts only for the operator
-   * @param now cuts the calls that run with these keys; otherwise they have 2 s to be answered
+   * @param made also revokes what was created with it; in other accounts only for the operator
+   * @param now cancels running calls of these keys; otherwise they have 2 s to finish
    * @returns the ids of the revoked keys
    * @throws NotFoundError when none was revoked
    */
@@ -255,26 +252,26 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<string[]> {
     const { revoked, makers, operators, others } = await this.apiKeysRepository.revoke(caller, accountId, keyId, made);
     const members = made ? await endMembers(makers) : 0;
-    // This also drops cached grants.
+    // Also drops cached grants.
     if (made) for (const id of [accountId, ...operators]) await this.accountChanged(id);
     if (revoked.length + others + members === 0) throw new NotFoundError('API key not found');
     for (const id of revoked) this.announceRevocation(id, now);
     return revoked;
   }
 
-  /** The person of an account, at most 5 s old; null for a disabled account, and when there is none. */
+  /** The user of an account, at most 5 s old; null for a disabled account, and when it does not exist. */
   callerOf(accountId: string): Promise<Person | null> {
     return this.people.get(accountId);
   }
 
-  /** The memberships as they are now of those of these credentials that are valid, by their ids ({@link Caller.keyId}). */
+  /** The current memberships of the valid credentials among these ids ({@link Caller.keyId}). */
   async membershipsAmong(ids: string[]): Promise<Map<string, Memberships>> {
     const valid = await this.liveAmong(ids);
     const rows = await this.apiKeysRepository.rolesOf([...valid]);
     return new Map(rows.map(({ id, roles }) => [id, readMemberships(roles)]));
   }
 
-  /** Those of these ids ({@link Caller.keyId}) whose API key, session or login is valid. */
+  /** Those of these ids ({@link Caller.keyId}) whose API key, session or client authorization is valid. */
   async liveAmong(ids: string[]): Promise<Set<string>> {
     if (ids.length === 0) return new Set();
     const valid = await this.apiKeysRepository.validAmong(ids);
@@ -284,19 +281,21 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return new Set([...valid, ...good.flatMap((validIds) => [...validIds])]);
   }
 
-  /** Suspends the credentials of an account for a reason, which counts within 5 s, or with null accepts them again. */
+  /** Suspends the credentials of an account for a reason, effective within 5 s; null accepts them again. */
   async setSuspended(accountId: string, reason: string | null, tx?: EntityManager): Promise<void> {
     const isChanged = await this.apiKeysRepository.setSuspended(accountId, reason, tx);
     if (isChanged && !tx) await this.accountChanged(accountId);
   }
 
-  /** To be called when an account was disabled or enabled, or its memberships changed: its keys are read again, and what they hold open may end. */
+  /**
+   * To be called when an account was disabled or enabled, or its memberships changed: reads its keys again and closes streams that lost
+   * their rights.
+   */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.announce('auth.account-changed', { accountId });
     await this.checkHeld();
   }
 
-  /** Removes keys that expired more than 30 days ago. Returns how many. */
   async purgeExpired(now: Date): Promise<number> {
     const before = new Date(now.getTime() - EXPIRED_KEPT_DAYS * 24 * 60 * 60 * 1000);
     const { affected } = await this.apiKeyRepository.delete({ expiresAt: LessThan(before) });
@@ -304,12 +303,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Adds a key, with the caller's key among its makers ({@link makerKeyOf}). Expires with the caller's key where no
-   * expiry is wanted: a leaked key that expires makes none that outlives it. Locks the caller's key, so that its revocation either
-   * misses no key that it made, or comes before it makes one.
+   * Adds a key, with the caller's key among its creators ({@link makerKeyOf}). Without an expiry it gets that of the caller's key: a leaked
+   * key that expires cannot create one that outlives it. Locks the caller's key, so that its revocation either finds the new key or
+   * prevents it.
    *
-   * @throws UnauthenticatedError when the caller's key was revoked, InvalidInputError for an expiry that is not in the future, or
-   * later than that of the caller's key
+   * @throws UnauthenticatedError when the caller's key was revoked; InvalidInputError for an expiry that is not in the future, or later
+   * than that of the caller's key
    */
   private async make(
     caller: Caller,
@@ -318,7 +317,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     tx: EntityManager,
   ): Promise<CreatedApiKeyDto> {
     const end = expiry == null ? null : new Date(expiry);
-    // Also for ISO 8601 forms that `Date` does not parse (weeks, days of the year).
+    // Negated, to also reject ISO 8601 forms that `Date` does not parse (weeks, days of the year).
     if (end && !(end.getTime() > Date.now())) {
       throw new InvalidInputError('expiresAt must be a date and time in the future');
     }
@@ -348,14 +347,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { ...toApiKeyDto(row), key };
   }
 
-  /** The caller of a key that exists. @throws UnauthenticatedError when it has expired, or its account is disabled */
+  /** The caller of an existing key. @throws UnauthenticatedError when it has expired, or its account is disabled */
   private use(key: string, hash: string, knownKey: KnownKey, { socket, headers }: RequestOrigin): Caller {
     const { caller, expiresAt, isDisabled, isSuspended } = knownKey;
     if (isDisabled) throw UnauthenticatedError.disabled();
     if (isSuspended) throw UnauthenticatedError.suspended();
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
-    // A copy of these alone: the request may be large.
+    // Copies only these: the request may be large.
     const from = {
       socket: { remoteAddress: socket.remoteAddress },
       headers: { 'x-forwarded-for': headers['x-forwarded-for'] },
@@ -379,14 +378,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     };
   }
 
-  /** Ends what is held open by keys that have expired, of disabled accounts, or that were revoked and the message was lost. */
+  /** Closes what expired keys, revoked keys and keys of disabled accounts hold open, in case the message about them was lost. */
   private async checkHeld(): Promise<void> {
     const keyIds = this.revocationRegistry.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     const valid = await this.liveAmong(keyIds);
     for (const id of keyIds) if (!valid.has(id)) this.forget(id);
   }
 
-  /** To be called when a key was deleted: ends what it holds at once in this process, within 5 s in every other. */
+  /** To be called when a key was deleted: closes its streams and tunnels immediately in this process, within 5 s in every other. */
   announceRevocation(keyId: string, now = false): void {
     this.pubSub.announce('auth.key-revoked', { keyId, now });
   }
@@ -406,7 +405,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 }
 
-/** The key by which a caller makes others: of a session the one that it began with; undefined for one of a password. */
+/** The key with which a caller creates others: for a session, the one it began with; undefined for a session that began with a password. */
 function makerKeyOf({ isSession, keyId, rootKeyId }: Caller): string | undefined {
   return isSession ? rootKeyId : keyId;
 }

@@ -9,10 +9,10 @@ export class UnauthenticatedError extends DomainError {
   readonly code = 'unauthorized';
   override readonly registryText = 'Unauthorized';
 
-  /** True when the request carried a key, and so may be one of many guesses. */
+  /** True when the request carried a key, which might be one of many guesses. */
   isAttempt = true;
 
-  /** @param challenge where clients may log in: the parameters of `WWW-Authenticate` that say how */
+  /** @param challenge parameters of `WWW-Authenticate` that tell clients where to log in */
   constructor(
     message: string,
     override readonly challenge?: string,
@@ -44,7 +44,7 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
-/** Nobody is signed in at the browser that asks for a page. It is led to the sign-in, and from there back to the page. */
+/** The browser that requests a page is not signed in. It is redirected to the sign-in page, and from there back. */
 export class SignedOutError extends UnauthenticatedError {
   override isAttempt = false;
   override readonly location: string;
@@ -61,7 +61,7 @@ export class SignedOutError extends UnauthenticatedError {
 
 /** The account may do this, but not with this key. */
 export class KeyScopeError extends ForbiddenError {
-  /** @param namespace null for something of the whole account */
+  /** @param namespace null for an action on the whole account */
   constructor(action: Action, namespace: string | null) {
     const scope = action === 'own' || action === 'administer' ? 'manage' : action;
     const needed = namespace === null ? `"${scope}"` : `"${scope}" or "${scope}:${namespace}"`;
@@ -71,7 +71,7 @@ export class KeyScopeError extends ForbiddenError {
   }
 }
 
-/** The owner granted the account less than this. */
+/** The action needs a higher level than the account was granted. */
 export class GrantLevelError extends ForbiddenError {
   constructor(level: GrantLevel, action: Action) {
     const needed =
@@ -82,7 +82,7 @@ export class GrantLevelError extends ForbiddenError {
   }
 }
 
-/** The account was granted some tools, and asks for something else. */
+/** The account was granted single tools, and requests something else. */
 export class ToolsOnlyError extends ForbiddenError {
   constructor(tools: readonly string[]) {
     const names = tools.slice(0, 10).join(', ');
@@ -92,21 +92,20 @@ export class ToolsOnlyError extends ForbiddenError {
   }
 }
 
-/** A member of the organization asks for more than its role. */
+/** The action needs a higher role in the organization. */
 export class RoleError extends ForbiddenError {
   constructor(role: Role) {
     super(`Forbidden: your role in the organization is "${role}", which does not include this: ask one of its owners.`);
   }
 }
 
-/** Only operators manage accounts. */
 export class NotOperatorError extends ForbiddenError {
   constructor() {
     super('Forbidden: only the operator manages accounts');
   }
 }
 
-/** The account has as much as it may. The request must not be repeated by itself. */
+/** The account has reached a quota. Clients must not retry automatically. */
 export class QuotaExceededError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'quota_exceeded';
@@ -120,11 +119,11 @@ export class QuotaExceededError extends DomainError {
   }
 }
 
-/** The operator suspended what is called. */
+/** The operator suspended the target of the call. */
 export class SuspendedError extends CallFailure {
   readonly failure = 'suspended';
 
-  /** @param kind `namespace`, `server` or `connection` @param reason in the operator's words */
+  /** @param kind `namespace`, `server` or `connection` @param reason as the operator wrote it */
   constructor(kind: string, reason: string) {
     super(`Forbidden: the operator suspended this ${kind}: ${reason}`);
   }

@@ -24,7 +24,6 @@ import { MembersService } from './members.service.js';
 import { RequestLimits } from './request-limits.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-/** Accounts, API keys, and the guard in front of every route. */
 @Module({})
 export class AuthModule {
   static readonly forRoles = roleModule(() => ({
@@ -47,7 +46,7 @@ export class AuthModule {
         AccountsService,
         MembersRepository,
         MembersService,
-        // They run in this order, before those of modules that stand after this one.
+        // These run in this order, before those of modules that are imported after this one.
         { provide: APP_GUARD, useClass: AccessGuard },
         { provide: APP_GUARD, useClass: KnownQueryGuard },
       ],

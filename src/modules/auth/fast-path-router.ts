@@ -36,24 +36,22 @@ interface FastPathRoute {
   handle: FastPathHandler;
 }
 
-/** A route with the parameters of one path. */
 interface Match {
   route: FastPathRoute;
   params: FastPathRequest['params'];
 }
 
-/** Remembered matches, whose paths are at most a request head long. Clients without a key add to them. */
+/** Cached matches, whose paths have at most the size of a request head. Clients without a key add to them. */
 const MATCHES_MAX = 1_000;
 
 /**
- * Global enhancers that the router replaces: it admits requests as the guard does, its handlers validate their input, and it
- * answers errors as the filter does.
+ * Global enhancers that the router replaces: it admits requests as the guard does, its handlers validate their input, and it sends errors
+ * as the filter does.
  */
 const REPLACED: unknown[] = [AccessGuard, KnownQueryGuard, InputPipe, ErrorFilter];
 
 const ENHANCERS = [GUARDS_METADATA, PIPES_METADATA, INTERCEPTORS_METADATA, EXCEPTION_FILTERS_METADATA];
 
-/** Members of an access rule that the router does not apply. */
 const UNSUPPORTED_RULES = ['account', 'page', 'signed'] as const;
 
 /** Arguments of a handler as Nest stores them: `type:index`, for `@Req()` first and `@Res()` second. */
@@ -77,10 +75,9 @@ export function globalEnhancers(app: INestApplicationContext): object[] {
   ];
 }
 
-/** Serves the routes with `@FastPath()`: matches, admits, and calls the handler. */
 export class FastPathRouter {
   private readonly routes: FastPathRoute[];
-  /** Matches of paths that were requested before, by method and path. */
+  /** Cached matches, by method and path. */
   private readonly matches = new Map<string, Match>();
   private readonly logger = new Logger('http');
 
@@ -175,12 +172,12 @@ export class FastPathRouter {
   }
 }
 
-/** Declarations of a route that the fast path does not run, as sentences for the error at start. */
+/** Declarations of a route that the fast path does not run, as messages for the startup error. */
 function faultsOf(route: Route, globals: object[]): string[] {
   const { method, path, controller, handler, name } = route;
   const declared = declarationOf(route);
   const rule = declared === 'public' ? undefined : declared;
-  // Callers without a key have no account, which bodies and calls are counted for.
+  // Callers without a key have no account, which bodies and calls count towards.
   const unsupported = method === 'GET' ? UNSUPPORTED_RULES : ([...UNSUPPORTED_RULES, 'anonymous'] as const);
   const rules = unsupported.filter((member) => rule?.[member] !== undefined).map((member) => `the rule "${member}"`);
   const enhancers = [handler, controller].flatMap((target) =>

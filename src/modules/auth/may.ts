@@ -1,20 +1,14 @@
 /**
- * The one question of access: may this caller do this with that target? Guard, fast path, run endpoint, MCP endpoints,
- * WebSockets and services ask it by `AccessService.isAllowed`; nothing else compares an account with an owner.
+ * The one question of access: may this caller do this with that target? Every interface asks it by `AccessService.isAllowed`; nothing else
+ * compares an account with an owner.
  *
- * Two things must hold. The account: it owns the target, it has a role in the organization that does, the owner granted it, or
- * the target is public; of a restricted one everybody may know. The key: one of its scopes covers the action in the namespace
- * of the target. `read`, `call` and `publish` are levels of their own; each includes `read`, and `manage` includes all. A key
- * without scopes may do all that its account may.
+ * Two conditions must hold. The account owns the target, has a role in the organization that does, or has a grant, or the target is public;
+ * a restricted target can be discovered by everybody. One scope of the key covers the action in the target's namespace: `read`, `call` and
+ * `publish` are levels of their own, each includes `read`, and `manage` includes all. A key without scopes has all rights of its account.
  *
- * "May" counts the caller's own account and its organizations by role ({@link decide}, {@link accountsWith}): every route of a
- * namespace, server, connection and skill; lists of namespaces and received grants; SQL of lists and searches of servers
- * (`visible-servers.access.ts`); grants to the account or its organizations (`memberships.access.ts`); consents and OAuth tokens;
- * setup links; unlisted servers in searches; the target of a transfer; prefixes of subdomains; a claim of a namespace.
- *
- * "Is mine" counts the account alone: its keys, password, sessions, logins and consents, which are a person's; limits, quotas and
- * fairness, which count whose namespace it is; leaving an organization; what the connections of a namespace reach, which is what
- * the account of the namespace may.
+ * Access uses the caller's account and its organizations by role ({@link decide}, {@link accountsWith}). Ownership in person uses the
+ * account alone: keys, password, sessions and client authorizations belong to a person, limits and quotas to the owner of the namespace.
+ * Connections of a namespace can reach what the namespace's own account can.
  */
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
@@ -28,10 +22,10 @@ import {
   type GuardedTarget,
 } from './access.types.js';
 
-/** `no`: the target must look like a missing one. `scope`: the account may, this key may not. */
+/** `no`: respond as for a missing target. `scope`: the account may, but this key does not. */
 export type Decision = 'yes' | 'scope' | 'no';
 
-/** The actions of each role on what the organization owns; a guest has only what was granted. */
+/** The actions of each role on what the organization owns; a guest has only its grants. */
 const ALLOWED: Record<Role, ReadonlySet<Action>> = {
   owner: new Set<Action>(['discover', ...keyLevels, 'administer', 'own']),
   editor: new Set<Action>(['discover', ...keyLevels, 'administer']),
@@ -55,26 +49,26 @@ export function decide(caller: Caller, action: Action, target: GuardedTarget): D
   return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
 }
 
-/** True if the account may do this with what `ownerId` owns, by itself or by its role, whatever the key may. */
+/** True if the account may do this with what `ownerId` owns, itself or by its role, whatever the scopes of the key. */
 export function accountOwns({ accountId, memberships }: Caller, action: Action, ownerId: string): boolean {
   const role = memberships.get(ownerId);
   return role === undefined ? ownerId === accountId : ALLOWED[role].has(action);
 }
 
-/** The accounts for which the caller may do this: its own and those of organizations, by its roles. */
+/** The accounts for which the caller may do this: its own and organizations, by role. */
 export function accountsWith(caller: Caller, action: Action): string[] {
   const { accountId, memberships } = caller;
   const ids = memberships.has(accountId) ? [...memberships.keys()] : [accountId, ...memberships.keys()];
   return ids.filter((id) => accountOwns(caller, action, id));
 }
 
-/** A {@link KeyScope}, or what a layer that does not know levels has of it. */
+/** A {@link KeyScope}, or the part of it that a layer without levels knows. */
 type Rights = Pick<KeyScope, 'namespace'> & { level: string };
 
 /**
  * True if one of the scopes includes the action.
  *
- * @param namespace a name; null: for something of the whole account, which only a scope for all namespaces covers
+ * @param namespace a name; null for the whole account, which only a scope for all namespaces covers
  */
 export function covers(scopes: readonly Rights[], action: Action, namespace: string | null): boolean {
   for (const scope of scopes) {
@@ -83,28 +77,26 @@ export function covers(scopes: readonly Rights[], action: Action, namespace: str
   return false;
 }
 
-/** True if one of the scopes includes the action in some namespace. */
 export function coversSomewhere(scopes: readonly KeyScope[], action: Action): boolean {
   return scopes.some(({ level }) => includes(level, action));
 }
 
-/** True if a key of this level may do this. */
 function includes(level: string, action: Action): boolean {
   return level === action || level === 'manage' || action === 'read' || action === 'discover';
 }
 
-/** The namespaces that the key of a caller is limited to, whatever it may do there; null: all. */
+/** The namespaces to which the key is limited; null: all. */
 export function namespacesOf({ scopes }: Caller): string[] | null {
   const names = scopes?.flatMap(({ namespace }) => namespace ?? []) ?? [];
   return scopes === null || names.length < scopes.length ? null : names;
 }
 
-/** Scopes as rows store them; null: all rights of the account. A scope of a later version gives no right. */
+/** Scopes as stored; null: all rights of the account. Ignores scopes of later versions. */
 export function readScopes(scopes: readonly string[] | null): KeyScope[] | null {
   return scopes?.flatMap((text) => parseScope(text) ?? []) ?? null;
 }
 
-/** `call` or `call:acme`. Inverse of {@link formatScope}; null for another text. */
+/** `call` or `call:acme`. Inverse of {@link formatScope}; null for any other string. */
 export function parseScope(text: string): KeyScope | null {
   const [level, namespace, ...more] = text.split(':');
   if (!keyLevels.includes(level as KeyLevel) || more.length > 0) return null;
@@ -117,9 +109,7 @@ export function formatScope({ level, namespace }: KeyScope): string {
 }
 
 /**
- * The scopes of a new key.
- *
- * @throws InvalidInputError naming the first one that is none
+ * @throws InvalidInputError naming the first invalid scope
  */
 export function parseScopes(scopes: readonly string[]): KeyScope[] {
   return scopes.map((text) => {
@@ -131,7 +121,7 @@ export function parseScopes(scopes: readonly string[]): KeyScope[] {
   });
 }
 
-/** What a scope allows, as a message. */
+/** The rights of a scope, for people. */
 export function scopeInWords({ level, namespace }: KeyScope): string {
   const where = namespace === null ? 'in all of its namespaces' : `in the namespace ${namespace}`;
   if (level === 'manage') {

@@ -1,11 +1,11 @@
 /**
- * The MCP endpoints of the service, by their addresses. OAuth access tokens are bound to one of them, and a 401 of one of them
- * tells a client how to get a token (RFC 9728).
+ * The addresses of Slipway's MCP endpoints. OAuth access tokens are bound to one of them, and its 401 response tells a client how to get a
+ * token (RFC 9728).
  *
- * Words on the wire: `/connect/{namespace}/{connectionId}/mcp` (a connection), `/connect/{namespace}/.mcp` (all connections of a
- * namespace), `/run/{slug}` and `/run/{slug}/mcp` (a registered server, one endpoint).
+ * Paths: `/connect/{namespace}/{connectionId}/mcp` (a connection), `/connect/{namespace}/.mcp` (all connections of a namespace),
+ * `/run/{slug}` and `/run/{slug}/mcp` (a registered server, one endpoint).
  *
- * A browser that opens one of them is led to its page below `/ui/`, by the path alone: alike for what exists and what does not.
+ * A browser that opens one is redirected to its page under `/ui/`, by the path alone: whether the target exists does not matter.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { askedUrl } from '../../platform/http/adapter.js';
@@ -18,13 +18,13 @@ export const TOKEN_PREFIX = 'slipway_oat_';
 const CONNECTION = /^\/connect\/([^/]+)\/(?:([^/]+)\/mcp|\.mcp)$/;
 const SERVER = /^\/run\/([^/]+)(?:\/mcp)?$/;
 
-/** What an MCP endpoint leads to, by names. */
+/** The target of an MCP endpoint, by name. */
 export type McpEndpoint =
   | (TargetName & { kind: 'connection' | 'namespace' })
   /** Slugs are unique in lower case. */
   | { kind: 'server'; slug: string };
 
-/** The endpoint at a canonical path without its query; null for every other path. It says nothing about whether it exists. */
+/** The endpoint at a canonical path without its query; null for any other path. Does not check whether it exists. */
 export function mcpEndpointAt(path: string): McpEndpoint | null {
   try {
     const [, namespace, connectionId] = CONNECTION.exec(path) ?? [];
@@ -37,12 +37,12 @@ export function mcpEndpointAt(path: string): McpEndpoint | null {
     const slug = SERVER.exec(path)?.[1];
     return slug === undefined ? null : { kind: 'server', slug: decodeURIComponent(slug).toLowerCase() };
   } catch {
-    // Broken percent-encoding names nothing.
+    // Broken percent-encoding.
     return null;
   }
 }
 
-/** The one path of an endpoint: of those that lead to it, the one in tokens. */
+/** The canonical path of an endpoint, which tokens use. */
 export function pathOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection': {
@@ -69,11 +69,11 @@ function pageOfEndpoint(endpoint: McpEndpoint): string {
 }
 
 /**
- * Leads a browser from an MCP address to its page (303). A client of MCP sends a token, a session, or accepts an event stream:
- * it never gets this response.
+ * Redirects a browser from an MCP address to its page (303). An MCP client sends a token or a session, or accepts an event stream, and
+ * never gets this response.
  *
  * @param request with its canonical URL
- * @returns false for every other request, which is not answered
+ * @returns false for any other request, which gets no response
  */
 export function leadToPage(request: IncomingMessage, response: ServerResponse): boolean {
   const { accept = '', authorization, 'mcp-session-id': session } = request.headers;

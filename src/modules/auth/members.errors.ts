@@ -4,7 +4,6 @@ import { ACCOUNTS_MAX, INVITATIONS_MAX, MEMBERS_MAX, ORGANIZATIONS_MAX } from '.
 /** Why a membership was not changed. */
 export type MemberRefusal = keyof typeof REFUSALS;
 
-/** The error of each refusal. */
 export const REFUSALS = {
   'no organization': () => new ConflictError('Only an account of the kind organization has members'),
   'no account': () => new NotFoundError('Account not found'),

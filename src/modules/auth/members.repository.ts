@@ -18,9 +18,8 @@ import {
   revocableBy,
 } from './memberships.access.js';
 
-/** A removed member. */
 export interface RemovedMember {
-  /** Keys of the organization that the member made, newest first. */
+  /** Keys of the organization that the member created, newest first. */
   keys: { id: string; name: string }[];
 }
 
@@ -34,12 +33,14 @@ const INVITATION = `SELECT i.id, o.id AS "organizationId", o.name AS "organizati
 const IS_WAITING = `i.used_at IS NULL AND i.expires_at > now() AND (i.role IS NULL OR o.disabled_at IS NULL AND ${BY_OWNER})`;
 const OF_ACCOUNT = `$1 IN (i.account_id, i.invited_id) AND ($2 OR i.role IS NOT NULL) AND ${IS_WAITING}`;
 
-/** SQL on the table `memberships`, and on `invitations` of accounts into organizations. Every change locks the organization first, then the account. */
+/**
+ * SQL on the table `memberships`, and on `invitations` of accounts into organizations. Every change locks the organization first, then the
+ * account.
+ */
 @Injectable()
 export class MembersRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The organization of this name or id; null when there is none. */
   async find(nameOrId: string): Promise<{ id: string; name: string } | null> {
     const [row] = await this.database.query<{ id: string; name: string }[]>(
       `SELECT id, name FROM accounts WHERE kind = 'organization' AND (name = $1 OR id::text = $1)
@@ -57,7 +58,6 @@ export class MembersRepository {
     return row.count;
   }
 
-  /** Members by name. */
   list(organizationId: string, { offset, limit }: { offset: number; limit: number }): Promise<MemberRow[]> {
     return this.database.query(`${SELECT} ORDER BY a.name, a.id LIMIT $2 OFFSET $3`, [organizationId, limit, offset]);
   }
@@ -72,7 +72,7 @@ export class MembersRepository {
     );
   }
 
-  /** Memberships of an account that come from a source: the ids of the organizations, with its roles. */
+  /** Memberships of an account that a source set: its roles, by organization id. */
   async rolesFrom(source: string, accountId: string): Promise<Map<string, Role>> {
     const rows = await this.database.query<{ id: string; role: Role }[]>(
       'SELECT organization_id AS id, role FROM memberships WHERE account_id = $1 AND source = $2',
@@ -81,7 +81,7 @@ export class MembersRepository {
     return new Map(rows.map(({ id, role }) => [id, role]));
   }
 
-  /** Number of invitations that wait for an account, or of those into an organization. @param passwords also links to choose a password */
+  /** Number of pending invitations for an account, or into an organization. @param passwords also links to choose a password */
   async countInvitations(accountId: string, passwords: boolean): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
       `SELECT count(*)::int AS count ${INVITED} WHERE ${OF_ACCOUNT}`,
@@ -102,7 +102,7 @@ export class MembersRepository {
     );
   }
 
-  /** The invitation with this id that waits for an account, in the form of {@link join}; null for none. */
+  /** The pending invitation with this id for an account, in the form of {@link join}; null if there is none. */
   async findInvitation(accountId: string, id: string): Promise<{ hash: Buffer; organizationId: string } | null> {
     const [row] = await this.database.query<{ hash: Buffer; organizationId: string }[]>(
       `SELECT i.hash, o.id AS "organizationId" ${INVITED} WHERE i.id = $2 AND i.invited_id = $1 AND ${IS_WAITING}`,
@@ -111,7 +111,7 @@ export class MembersRepository {
     return row ?? null;
   }
 
-  /** Deletes an unused invitation for an account, or into an organization. @returns false for none */
+  /** Deletes an unused invitation for an account, or into an organization. @returns false if there is none */
   async deleteInvitation(actor: Actor, accountId: string, id: string): Promise<boolean> {
     const sql =
       'DELETE FROM invitations WHERE id = $2 AND used_at IS NULL AND $1 IN (account_id, invited_id) RETURNING id';
@@ -120,13 +120,13 @@ export class MembersRepository {
   }
 
   /**
-   * Sets the role of an account. The first member ends the logins of the organization, in tables of the modules `people` and
-   * `authorization-server`, which import this one: from now on members act as themselves.
+   * Sets the role of an account. The first member revokes the organization's sessions and client authorizations, in tables of the modules
+   * `people` and `authorization-server`, which import this one: from now on members act as themselves.
    *
    * @param actor of a joining account: with the key that created the invitation
-   * @param invites creates an invitation for an account that is not a member, in place of its older one
-   * @param within the transaction that it is a part of
-   * @param source changes only a membership that comes from this source; null: any, which comes from a person from then on
+   * @param invites creates an invitation for an account that is not a member, replacing its older one
+   * @param within the surrounding transaction
+   * @param source changes only a membership that this source set; null: any, which counts as set by a person afterwards
    */
   set(
     actor: Actor,
@@ -188,9 +188,9 @@ export class MembersRepository {
   }
 
   /**
-   * Uses an invitation into an organization up. A table of the module `people`, which imports this one, has it.
+   * Uses up an invitation into an organization, stored in a table of the module `people`, which imports this one.
    *
-   * @returns null for an invitation that is over
+   * @returns null for an expired, used or revoked invitation
    * @throws NotFoundError, ConflictError; QueryFailedError (23505) for a new account whose name is taken
    */
   async join(
@@ -200,7 +200,7 @@ export class MembersRepository {
     const skeletons = 'name' in joiner ? toSkeletons(joiner.name) : null;
     if (skeletons) await storeSkeletons(this.database);
     return this.database.transaction(async (tx) => {
-      // A new account is no member yet, as the organization is none of itself.
+      // A new account is not yet a member, just as an organization is never a member of itself.
       let accountId = 'accountId' in joiner ? joiner.accountId : organizationId;
       if ('accountId' in joiner) await setActor(tx, joiner);
       const members = await lock(tx, organizationId, accountId);
@@ -235,7 +235,9 @@ export class MembersRepository {
     });
   }
 
-  /** The members that keys added to an organization, or whose invitation they created: one that the account owns, or any for the operator. */
+  /**
+   * Members that these keys added, or whose invitation they created, in an organization that the account owns, or in any for the operator.
+   */
   addedBy(
     accountId: string,
     keyIds: string[],
@@ -248,7 +250,10 @@ export class MembersRepository {
     );
   }
 
-  /** Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the member made @param source only a membership from this source */
+  /**
+   * Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the
+   * member created @param source only a membership that this source set
+   */
   remove(
     actor: Actor,
     organizationId: string,
@@ -272,7 +277,7 @@ export class MembersRepository {
         organizationId,
         accountId,
       ]);
-      // Skips what an owner changes at this moment: waiting could be a deadlock. Editors wait for the membership.
+      // Skips rows that an owner is changing: waiting could be a deadlock. Editors wait for the membership.
       await tx.query(
         `DELETE FROM grants WHERE id IN (SELECT g.id FROM grants g LEFT JOIN servers s ON s.id = g.server_id
            LEFT JOIN connections c ON c.id = g.connection_id
@@ -299,7 +304,6 @@ export class MembersRepository {
   }
 }
 
-/** The members of an organization, and what one account is among them. */
 interface CurrentMembers {
   total: number;
   otherOwners: number;
@@ -307,7 +311,7 @@ interface CurrentMembers {
   source: string | null;
 }
 
-/** Locks an organization, so that changes of its members come one after another, and reads them. */
+/** Serializes changes of an organization's members. */
 async function lock(
   tx: EntityManager,
   organizationId: string,
@@ -318,7 +322,7 @@ async function lock(
     [organizationId],
   );
   if (organization?.kind !== 'organization') return 'no organization';
-  // A statement of its own: it sees what was committed before the lock.
+  // A separate statement: it sees what was committed before the lock.
   const [row] = await tx.query<[CurrentMembers]>(
     `SELECT count(*)::int AS total, count(*) FILTER (WHERE role = 'owner' AND account_id <> $2)::int AS "otherOwners",
             max(role) FILTER (WHERE account_id = $2) AS before, max(source) FILTER (WHERE account_id = $2) AS source
@@ -328,7 +332,10 @@ async function lock(
   return row;
 }
 
-/** Revokes the OAuth logins of an account that its membership opened: a later one restores none. Other modules have the tables. */
+/**
+ * Revokes the client authorizations that a membership opened for an account, so that a later membership restores none. Other modules have
+ * the tables.
+ */
 async function endRights(tx: EntityManager, organizationId: string, accountId: string): Promise<void> {
   await tx.query(
     `DELETE FROM as_grants g WHERE g.account_id = $2 AND (

@@ -1,14 +1,14 @@
 /**
- * Members of organizations. A member acts as itself, with what its role opens (`may.ts`). An organization without members works
- * like a user, with keys and a password of its own; its first member is an owner and ends its logins. A membership begins when
- * the account accepts it, or by the operator.
+ * Members of organizations. A member acts as itself, with the rights of its role (`may.ts`). An organization without members works like a
+ * user, with keys and a password of its own; its first member is an owner and revokes its sessions and client authorizations. A membership
+ * begins when the account accepts it, or when the operator sets it.
  *
- * One owner stays, also of two who leave at the same moment: every change locks the organization. A change drops the cached
- * callers of the account and closes its streams (`ApiKeysService.accountChanged`), and the removal of a member ends the OAuth
- * logins that the membership opened.
+ * One owner remains, even if two leave concurrently: every change locks the organization. A change drops the cached callers of the account
+ * and closes its streams (`ApiKeysService.accountChanged`); removing a member also revokes the client authorizations that the membership
+ * opened.
  *
- * Fails: 404 without the organization, the account or the member, 409 for the last owner, beyond the limits, and for an account
- * that is no organization.
+ * Fails: 404 without the organization, the account or the member; 409 for the last owner, beyond the limits, and for an account that is not
+ * an organization.
  */
 import { Injectable } from '@nestjs/common';
 import { onViolation } from '../../platform/database/postgres-errors.js';
@@ -32,10 +32,8 @@ import {
 import { REFUSALS } from './members.errors.js';
 import { MembersRepository } from './members.repository.js';
 
-/** An invitation that waits for an account. */
 export type WaitingInvitation = MemberInvitationDto;
 
-/** Lists, sets and removes members of organizations. */
 @Injectable()
 export class MembersService {
   constructor(
@@ -44,9 +42,9 @@ export class MembersService {
   ) {}
 
   /**
-   * The organization of this name or id, and what the caller is in it. The operator manages its members as an owner does.
+   * Finds an organization by name or id, with the caller's role. The operator manages its members as an owner does.
    *
-   * @returns null for one that does not exist, and where the caller is no member
+   * @returns null if it does not exist or the caller is not a member
    */
   async find(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null> {
     const organization = STORABLE.test(nameOrId) ? await this.membersRepository.find(nameOrId) : null;
@@ -57,7 +55,7 @@ export class MembersService {
     return role && { ...organization, role };
   }
 
-  /** One page of the members, by name. @throws RoleError for a guest */
+  /** @throws RoleError for a guest */
   async list(caller: Caller, organizationId: string, query: PageQueryDto): Promise<MemberListDto> {
     if (!caller.isOperator && caller.memberships.get(organizationId) === 'guest') throw new RoleError('guest');
     const { rows, pagination } = await readPage(query, this.membersRepository.count(organizationId), (page) =>
@@ -66,14 +64,14 @@ export class MembersService {
     return { members: rows.map(toMemberDto), pagination };
   }
 
-  /** The organizations that an account is a member of, at most 100, by name; without disabled ones. */
+  /** The organizations of an account, at most 100, by name; without disabled ones. */
   async organizationsOf(accountId: string): Promise<MembershipListDto> {
     const rows = await this.membersRepository.organizationsOf(accountId);
     return { memberships: rows.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })) };
   }
 
   /**
-   * Changes the role of a member. Another account is invited; the operator adds it.
+   * Changes the role of a member. Another account is invited; the operator adds it directly.
    *
    * @throws NotFoundError, ConflictError
    */
@@ -106,7 +104,7 @@ export class MembersService {
     return { invitations: rows.map(toMemberInvitationDto), pagination };
   }
 
-  /** Makes an account a member by an invitation that waits for it. @throws NotFoundError, ConflictError */
+  /** Accepts the pending invitation of an account. @throws NotFoundError, ConflictError */
   async accept(accountId: string, id: string): Promise<MembershipDto> {
     const invitation = await this.membersRepository.findInvitation(accountId, id);
     if (!invitation || !(await this.join(invitation, { accountId }))) throw invitationMissing();
@@ -122,10 +120,10 @@ export class MembersService {
   }
 
   /**
-   * Makes who has an invitation a member, with its role.
+   * Makes the holder of an invitation a member, with the role of the invitation.
    *
-   * @returns the id of the account; null for an invitation that is over
-   * @throws NotFoundError, ConflictError, also for a new account whose name is taken
+   * @returns the id of the account; null for an expired, used or revoked invitation
+   * @throws NotFoundError; ConflictError, including for a new account whose name is taken
    */
   async join(invitation: { hash: Buffer; organizationId: string }, joiner: Joining): Promise<string | null> {
     const toConflict = () => new ConflictError('Another account has this name: choose another one');
@@ -139,8 +137,8 @@ export class MembersService {
   /**
    * Removes a member, which may be the caller itself, or the invitation of an account that is not a member.
    *
-   * @param revokeKeys also revokes the keys of the organization that the member made
-   * @throws NotFoundError, ConflictError, RoleError for another one than the caller's where the caller is no owner
+   * @param revokeKeys also revokes the keys of the organization that the member created
+   * @throws NotFoundError, ConflictError; RoleError if the caller is not an owner and removes another member
    */
   async remove(
     caller: Caller,
@@ -158,11 +156,11 @@ export class MembersService {
   }
 
   /**
-   * Gives an account the memberships of a source, such as the groups of a directory, and removes others that came from it.
-   * Memberships that people gave stay as they are, and so does the last owner.
+   * Gives an account the memberships of a source, such as the groups of a directory, and removes others that the source set before.
+   * Memberships set by people stay as they are, and so does the last owner.
    *
    * @param newRoles by the name or id of the organization
-   * @returns what was not possible, as messages
+   * @returns messages about what was not possible
    */
   async setFrom(source: string, accountId: string, newRoles: ReadonlyMap<string, Role>): Promise<string[]> {
     const problems: string[] = [];
@@ -188,7 +186,10 @@ export class MembersService {
     return problems;
   }
 
-  /** Removes the members that keys added where the account is an owner; for the operator everywhere. The last owner stays. @returns how many */
+  /**
+   * Removes members that these keys added to organizations that the account owns; for the operator everywhere. The last owner remains.
+   * @returns how many
+   */
   async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<number> {
     let count = 0;
     for (const added of await this.membersRepository.addedBy(accountId, keyIds, caller.isOperator)) {

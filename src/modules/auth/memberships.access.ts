@@ -1,6 +1,6 @@
 /**
- * Memberships in SQL: what a statement that loads a caller selects for `Caller.memberships`, and the accounts for which an
- * account finds and calls. Memberships of disabled organizations count nowhere.
+ * Memberships in SQL: the columns a statement selects for `Caller.memberships`, and the accounts on whose behalf an account finds and
+ * calls. Memberships in disabled organizations are ignored.
  */
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { NO_MEMBERSHIPS, type Memberships, type Role } from './access.types.js';
@@ -11,11 +11,11 @@ export const ROLES = `(SELECT string_agg(held.id || ' ' || held.role, ',' ORDER 
      WHERE m.account_id = a.id AND o.disabled_at IS NULL
      UNION ALL SELECT a.id, 'editor' WHERE EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)) held) AS roles`;
 
-/** The column `organizations` of account `a`: names of those that the navigation links, in order. */
+/** The column `organizations` of account `a`: names of the organizations that the navigation links, in order. */
 export const ORGANIZATION_NAMES = `ARRAY(SELECT o.name FROM memberships m JOIN accounts o ON o.id = m.organization_id
      WHERE m.account_id = a.id AND o.disabled_at IS NULL ORDER BY o.name LIMIT 5) AS organizations`;
 
-/** Maps by their text: callers with the same memberships share one. */
+/** Maps by their stored string: callers with the same memberships share one. */
 const sharedMemberships = growingLru<object>();
 
 /** @param roles a value of {@link ROLES} */
@@ -30,20 +30,23 @@ export function readMemberships(roles: string | null): Memberships {
 }
 
 /**
- * Of a row of `invitations i` into an organization: its creator may still invite, as an owner or the operator. An organization
- * without members invites accounts by its own keys.
+ * SQL on a row of `invitations i` into an organization: its creator can still invite, as an owner or the operator. An organization without
+ * members invites accounts by its own keys.
  */
 export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m ON m.organization_id = i.account_id AND m.account_id = o.id
     WHERE o.id = i.created_by AND o.disabled_at IS NULL AND (o.is_operator OR m.role = 'owner'
       OR i.invited_id IS NOT NULL AND o.id = i.account_id
         AND NOT EXISTS (SELECT FROM memberships own WHERE own.organization_id = o.id)))`;
 
-/** The account $1 may revoke rights in the account of this column: itself, or an organization where it is an owner. An operator may in all. */
+/**
+ * True in SQL if the account $1 can revoke rights in the account of this column: itself, or an organization that it owns. An operator can
+ * in all.
+ */
 export const revocableBy = (column: string, isOperator: string) =>
   `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o
      WHERE o.organization_id = ${column} AND o.account_id = $1 AND o.role = 'owner'))`;
 
-/** Unused invitations of an organization, and accounts that its invitations have created. */
+/** Unused invitations of an organization, and accounts that its invitations created. */
 export const INVITATIONS_MAX = 100;
 export const ACCOUNTS_MAX = 5_000;
 
@@ -51,11 +54,10 @@ export const ACCOUNTS_MAX = 5_000;
 export const MEMBERS_MAX = 5_000;
 export const ORGANIZATIONS_MAX = 100;
 
-/** SQL of the number of unused invitations into the organization `$1`. */
 export const OPEN_INVITATIONS = `SELECT count(*)::int AS open FROM invitations
   WHERE account_id = $1 AND used_at IS NULL AND expires_at > now()`;
 
-/** Of a row of `grants g`: expired ones count nowhere. */
+/** SQL on a row of `grants g`: expired grants are ignored. */
 export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';
 
 /** A sub-select of the current grants of namespaces, and of servers and connections in them: `namespace_id`. */
@@ -66,8 +68,8 @@ export const grantsWithinNamespaces = `(SELECT coalesce(g.namespace_id, s.namesp
 export const namespaceGrants = `(SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT})`;
 
 /**
- * A sub-select of the current grants to an account, to organizations where it is more than a guest, and to everybody;
- * `ownLevel` is what it may: a member calls only.
+ * A sub-select of the current grants to an account, to organizations where it is more than a guest, and to everybody; `ownLevel` is the
+ * account's level: a member can only call.
  *
  * @param account SQL of its id
  */
@@ -85,7 +87,7 @@ export function toolsOfAll(grants: readonly { tools: readonly string[] | null }[
 }
 
 /**
- * The accounts for which an account finds and calls: itself, and organizations where it is more than a guest.
+ * The accounts on whose behalf an account finds and calls: itself, and organizations where it is more than a guest.
  *
  * @param account SQL of its id
  */

@@ -29,7 +29,6 @@ import { accountOwns } from './may.js';
 /** Interval of the check. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
-/** The parameters of an admission. */
 export interface Right {
   caller: Caller;
   rule: AccessRule;
@@ -38,7 +37,6 @@ export interface Right {
   by?: GrantRef;
 }
 
-/** Checks the rights of open requests, and closes the requests that have lost theirs. */
 @Injectable()
 export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('access');
@@ -70,7 +68,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   }
 
   private checkSoon(): void {
-    // One at a time, however many changes a tenant makes: the next scheduled check includes those made during this one.
+    // One check at a time, however many changes a tenant makes: the next scheduled check covers changes made during this one.
     this.soon ??= Promise.resolve()
       .then(() => this.check(false))
       .catch((error: unknown) =>
@@ -98,7 +96,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** @throws DomainError when its right has ended */
+  /** @throws DomainError when its right was revoked */
   private async checkOne(
     { right: { caller, rule, target, by }, isCall, tool, check }: OpenRequest<Right>,
     callers: Map<string, Caller>,
@@ -113,7 +111,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     await check?.();
   }
 
-  /** The callers whose credentials are valid, as they are now, by the ids of these. */
+  /** The current callers of valid credentials, by their ids. */
   private async callersOf(open: OpenRequest<Right>[]): Promise<Map<string, Caller>> {
     const callers = new Map(open.map(({ right: { caller } }) => [caller.keyId, caller]));
     const ids = [...callers.keys()].filter((id) => id !== ANONYMOUS.keyId);
@@ -157,8 +155,8 @@ function keyOf(accountId: string, target: TargetName): string {
 }
 
 /**
- * True if what was opened by `before` is open by `now` as well. A stream ends when it would show something else; a call of one
- * tool only when that is granted no longer.
+ * True if what was opened by `before` is also open by `now`. A stream closes when it would show something else; a call of one tool only
+ * when that tool is no longer granted.
  */
 export function isStillOpen(
   before: GrantRef | undefined,

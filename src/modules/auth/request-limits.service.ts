@@ -16,19 +16,16 @@ import { UnauthenticatedError } from './auth.errors.js';
 /** Wrong passwords of one account in 15 minutes. */
 const ACCOUNT_GUESSES_MAX = 10;
 
-/** Refreshes of one login: a token lasts for hours, so programs that share one send a few. */
+/** Refreshes of one client authorization: a token lasts for hours, so programs that share one send few. */
 const REFRESHES_PER_MINUTE_MAX = 60;
 
-/** Sign-ins at another service that one address begins. */
+/** Sign-ins at another service that one address starts. */
 const STARTS_PER_MINUTE_MAX = 120;
 
 /** Longest `Retry-After` of a failed authentication. */
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
-/**
- * Limits the requests of each key and account, and of each address without a valid key. Nothing is awaited for a request
- * with a valid key.
- */
+/** Limits the requests of each key and account, and of each address without a valid key. A request with a valid key awaits nothing. */
 @Injectable()
 export class RequestLimits {
   private readonly calls = new KeyedLimiter(Infinity, Infinity);
@@ -45,7 +42,7 @@ export class RequestLimits {
   /**
    * Counts a request whose caller is known, and sets its `RateLimit` headers.
    *
-   * @param response null for a WebSocket handshake, and where its headers are set already
+   * @param response null for a WebSocket handshake, and where its headers are already set
    * @param requests more than one for the further messages of a batch
    * @throws TooManyError
    */
@@ -82,13 +79,13 @@ export class RequestLimits {
     if (count > max) throw this.exceeded('address', max);
   }
 
-  /** Counts a request that was answered with a refusal, by its address. */
+  /** Counts a rejected request, by its address. */
   countRefused(request: IncomingMessage): void {
     const address = this.addressOf(request);
     if (address !== null) this.rateCounter.add(address);
   }
 
-  /** Counts a refresh of a login by its grant. @throws TooManyError */
+  /** Counts a refresh of a client authorization. @throws TooManyError */
   admitRefresh(grantId: string): void {
     if (this.rateCounter.add(`refresh:${grantId}`) > REFRESHES_PER_MINUTE_MAX) {
       throw this.exceeded('login', REFRESHES_PER_MINUTE_MAX);
@@ -96,7 +93,7 @@ export class RequestLimits {
   }
 
   /**
-   * Counts a call among those that its account has at work, until it is answered. It can be cut by its key and its grant.
+   * Counts a call towards the concurrent calls of its account until its response ends. Revoking its key or grant cancels it.
    *
    * @throws TooManyError
    */
@@ -111,7 +108,7 @@ export class RequestLimits {
         1,
       );
     }
-    // A response whose client has left emits no further event.
+    // A response whose client disconnected emits no further event.
     if (response.destroyed) return end();
     const forget = this.revocationRegistry.addCall(response, [keyId, rootKeyId, grant?.id]);
     response.once('close', () => {
@@ -121,9 +118,9 @@ export class RequestLimits {
   }
 
   /**
-   * Counts a request that was refused, by its address. A valid key from the same address is never refused for it.
+   * Counts a rejected request, by its address. A valid key from the same address is never rejected because of it.
    *
-   * @returns the error to answer: `error` itself, or that of too many failures or requests
+   * @returns the error to send: `error` itself, or that of too many failures or requests
    */
   async refusal(error: unknown, request: IncomingMessage, response: ServerResponse | null): Promise<unknown> {
     if (!(error instanceof UnauthenticatedError)) return error;
@@ -148,11 +145,11 @@ export class RequestLimits {
   }
 
   /**
-   * Counts an attempt to sign in with a password before the password is checked, by address and by account: guesses that are
-   * made at the same moment count too.
+   * Counts an attempt to sign in with a password before the password is checked, by address and by account, so that concurrent guesses
+   * count too.
    *
    * @param client the address, as `clientAddress` reads it
-   * @param account the name that was typed, whether an account has it or not; null: nobody typed one
+   * @param account the name that was entered, whether the account exists or not; null if none was
    * @returns false when there were too many; otherwise the function to call when the password was right
    */
   async admitGuess(client: string, account: string | null): Promise<false | (() => Promise<void>)> {

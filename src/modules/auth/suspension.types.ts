@@ -33,7 +33,6 @@ export interface Suspension {
   at: string;
 }
 
-/** The suspension by an operator; null for none. */
 export function toSuspension(reason: string | null, { accountId: by }: { accountId: string }): Suspension | null {
   return reason === null ? null : { reason, by, at: new Date().toISOString() };
 }

@@ -5,10 +5,9 @@ import { accountsOf, IS_CURRENT } from './memberships.access.js';
 export { covers, namespacesOf } from './may.js';
 
 /**
- * The SQL condition that a caller may find a server: it is not private, the caller's account or an organization where it is
- * more than a guest owns its namespace, or the owner granted it, or its namespace, to one of these or to everybody. Lists of what is on servers use it; lists of
- * servers use {@link listedFor}, and everything else asks
- * `ServerAccessService.isAllowed`.
+ * The SQL condition that a caller can find a server: it is not private, the caller's account or an organization where it is more than a
+ * guest owns its namespace or has a grant of the server or the namespace, or everybody has. Lists of what servers contain use it; lists of
+ * servers use {@link listedFor}, everything else `ServerAccessService.isAllowed`.
  *
  * @param server alias of the table `servers`
  * @param add stores a value of the statement and returns its placeholder
@@ -17,7 +16,7 @@ export function visibleTo(server: string, caller: Caller, add: (value: unknown) 
   return openTo(`${server}.visibility <> 'private'`, server, caller, add);
 }
 
-/** {@link visibleTo} for lists and searches of servers: those of others appear with their first current release. */
+/** {@link visibleTo} for lists and searches of servers: servers of other owners appear after their first current release. */
 export function listedFor(server: string, caller: Caller, add: (value: unknown) => string): string {
   const isPublished = `${server}.visibility <> 'private' AND ${server}.current_type IS NOT NULL`;
   return openTo(isPublished, server, caller, add);
@@ -34,7 +33,7 @@ function openTo(everybody: string, server: string, caller: Caller, add: (value: 
   return `((${everybody}) OR (${allowed(server, `${add(caller.accountId)}::uuid`)}${inScope}))`;
 }
 
-/** The same for an account, whatever its keys may do. @param account SQL of its id */
+/** {@link visibleTo} for an account, whatever the scopes of its keys. @param account SQL of its id */
 export function visibleToAccount(server: string, account: string): string {
   return `(${server}.visibility <> 'private' OR ${allowed(server, account)})`;
 }
@@ -44,7 +43,7 @@ export function callableByAccount(server: string, account: string): string {
   return `(${server}.visibility = 'public' OR ${allowed(server, account)})`;
 }
 
-/** Subqueries of their own, which Postgres reads once for a list, and not for each server. */
+/** Separate subqueries, which Postgres evaluates once for a list and not for each server. */
 function allowed(server: string, account: string): string {
   const granted = (column: string) => `SELECT g.${column} FROM grants g WHERE g.${column} IS NOT NULL AND ${IS_CURRENT}
       AND (g.subject_id IS NULL OR g.subject_id IN ${accountsOf(account)})`;

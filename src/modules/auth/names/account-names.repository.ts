@@ -5,8 +5,8 @@ import { toSkeletons } from './name-skeletons.js';
 const BATCH = 1_000;
 
 /**
- * Stores the skeletons of the accounts that have none: those of earlier versions and of operators. Skips accounts that are being
- * changed, as waiting could be a deadlock.
+ * Computes the missing skeletons, of accounts of earlier versions and of operators. Skips accounts that are being changed: waiting could be
+ * a deadlock.
  */
 export async function storeSkeletons(database: DataSource): Promise<void> {
   const store = async (tx: EntityManager) => {
@@ -24,10 +24,10 @@ export async function storeSkeletons(database: DataSource): Promise<void> {
   while ((await database.transaction(store)) === BATCH);
 }
 
-/** Returns whether the name looks like that of another account. No other transaction adds a name of a person until this one ends. */
+/** Returns whether the name looks like that of another account. Locks names of users until the transaction ends. */
 export async function isImitation(tx: EntityManager, name: string, skeletons: string[] | null): Promise<boolean> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtext('slipway.accounts.names'))`);
-  // A statement of its own: it sees what was committed before the lock.
+  // A separate statement: it sees what was committed before the lock.
   const accounts = await tx.query<unknown[]>(
     'SELECT FROM accounts WHERE name_skeletons && $1::text[] AND name <> $2 LIMIT 1',
     [skeletons, name],

@@ -1,6 +1,6 @@
 import { lazyRequire } from '../../../platform/lazy-require.js';
 
-/** Replaces each character by the one that the table of UTS 39 maps it to. */
+/** Replaces each character as the table of UTS 39 says. */
 const mapConfusables = lazyRequire<(text: string) => string>('unhomoglyph');
 
 /** The skeleton of UTS 39, section 4: equal for strings that look alike. */
@@ -10,8 +10,8 @@ function toSkeleton(text: string): string {
 }
 
 /**
- * Returns the skeletons of a name without regard to case: of its letters, and of their display, in which "I" looks like "l" but
- * not like "i". Two names look alike if they share a skeleton.
+ * Returns the skeletons of a name, ignoring case: of its letters, and of their display, in which "I" looks like "l" but not like "i". Two
+ * names look alike if they share a skeleton.
  */
 export function toSkeletons(name: string): [letters: string, display: string] {
   const text = name.trim().replace(/\s+/gu, ' ');
