@@ -5,26 +5,26 @@ import { Check, Column, CreateDateColumn, Entity, Index, PrimaryColumn } from 't
 @Index('as_clients_unfinished', ['createdAt'], { where: 'first_used_at IS NULL' })
 @Check('as_clients_source', 'num_nonnulls(sealed, document) = 1')
 export class AsClient {
-  /** The client id; of a document its URL. */
+  /** The client id; for a client id metadata document, its URL. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_clients_pkey' })
   id: string;
 
-  /** Metadata and secret of a registration, sealed for the id. */
+  /** Metadata and secret of a registration, encrypted for the id. */
   @Column('text', { nullable: true })
   sealed: string | null;
 
-  /** The document, which is public. */
+  /** The client id metadata document, which is public. */
   @Column('text', { nullable: true })
   document: string | null;
 
-  /** The address that registered it, for the limit of registrations. */
+  /** The client address, for the limit of registrations. */
   @Column('text', { nullable: true })
   address: string | null;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** Null until a person allowed it something: such registrations go after a day. */
+  /** Null until a user authorized it: such registrations are deleted after a day. */
   @Column({ type: 'timestamptz', name: 'first_used_at', precision: 3, nullable: true })
   firstUsedAt: Date | null;
 

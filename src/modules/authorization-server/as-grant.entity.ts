@@ -6,8 +6,8 @@ import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
 /**
- * One login: a person allowed a client one endpoint, once. Its code, access and refresh tokens end with it, and it ends with what
- * it hangs on: the account's logins epoch, the API key of the session, and what the owner granted.
+ * One client authorization: a user's consent for one client and one endpoint. Its code and tokens are revoked with it. It is revoked when
+ * the account's sign-ins, the API key of the session or the grant on the target are.
  */
 @Entity('as_grants')
 @Index('as_grants_account', ['accountId', 'createdAt'])
@@ -25,29 +25,29 @@ export class AsGrant {
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** `accounts.logins_epoch` when the session was checked that consented. The grant is good while they are equal. */
+  /** `accounts.logins_epoch` when the consenting session was checked. The authorization is valid while they are equal. */
   @Column('integer', { name: 'logins_epoch', default: 0 })
   loginsEpoch: number;
 
-  /** The API key with which the session began; null for a password. CASCADE: the grant ends when the key is revoked. */
+  /** The API key with which the session began; null for a password. CASCADE: revoking the key revokes the authorization. */
   @ForeignKey(() => ApiKey, { name: 'as_grants_key_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'key_id', nullable: true })
   keyId: string | null;
 
-  /** The row of `grants` that lets the account use the target; null for an own or public target. CASCADE: the login ends with it. */
+  /** The row of `grants` that opens the target; null for an own or public target. CASCADE: revoking the grant revokes the authorization. */
   @ForeignKey(() => Grant, { name: 'as_grants_right_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'right_id', nullable: true })
   rightId: string | null;
 
-  /** The client address of the browser that consented; null for a grant of a version before. */
+  /** The client address of the browser that consented; null for authorizations of an earlier version. */
   @Column('text', { nullable: true })
   address: string | null;
 
-  /** No foreign key: the document of a client is a copy that may go. */
+  /** No foreign key: the document of a client is a copy that can be deleted. */
   @Column('text', { name: 'client_id' })
   clientId: string;
 
-  /** The name that the client gave itself. */
+  /** The name that the client chose for itself. */
   @Column('text', { name: 'client_name' })
   clientName: string;
 
@@ -55,11 +55,11 @@ export class AsGrant {
   @Column('text', { name: 'client_host', nullable: true })
   clientHost: string | null;
 
-  /** The redirect URI; of a loopback address without host and port. */
+  /** The redirect URI; for a loopback address without host and port. */
   @Column('text', { name: 'redirect_key' })
   redirectKey: string;
 
-  /** SHA-256 of all redirect URIs of the client at the time of the consent: a remembered consent ends when they change. */
+  /** SHA-256 of all redirect URIs of the client at the consent: a remembered consent expires when they change. */
   @Column('bytea', { name: 'redirects_hash' })
   redirectsHash: Buffer;
 
@@ -67,22 +67,22 @@ export class AsGrant {
   @Column('text')
   resource: string;
 
-  /** CASCADE: a grant goes with its connection. */
+  /** CASCADE: deleting the connection deletes the authorization. */
   @ForeignKey(() => Connection, { name: 'as_grants_connection_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'connection_id', nullable: true })
   connectionId: string | null;
 
-  /** CASCADE: a grant goes with its namespace. */
+  /** CASCADE: deleting the namespace deletes the authorization. */
   @ForeignKey(() => Namespace, { name: 'as_grants_namespace_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'namespace_id', nullable: true })
   namespaceId: string | null;
 
-  /** CASCADE: a grant goes with its server. */
+  /** CASCADE: deleting the server deletes the authorization. */
   @ForeignKey(() => Server, { name: 'as_grants_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** True: the client with this redirect is not asked about again. */
+  /** True: the consent page is skipped for the client with this redirect URI. */
   @Column('boolean', { name: 'is_remembered', default: false })
   isRemembered: boolean;
 
@@ -92,7 +92,7 @@ export class AsGrant {
   @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, nullable: true })
   lastUsedAt: Date | null;
 
-  /** Moves on with each refresh. */
+  /** Extended with each refresh. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 }

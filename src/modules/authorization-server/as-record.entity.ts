@@ -8,7 +8,7 @@ import { AsGrant } from './as-grant.entity.js';
 @Index('as_records_interactions', ['createdAt'], { where: `kind = 'Interaction'` })
 @Index('as_records_begun', ['address', 'clientId', 'createdAt'], { where: `kind = 'Interaction'` })
 export class AsRecord {
-  /** The name of its model in oidc-provider, such as `RefreshToken`. */
+  /** The model name in oidc-provider, such as `RefreshToken`. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_records_pk' })
   kind: string;
 
@@ -16,24 +16,24 @@ export class AsRecord {
   @PrimaryColumn('bytea', { name: 'id_hash', primaryKeyConstraintName: 'as_records_pk' })
   idHash: Buffer;
 
-  /** CASCADE: it ends with its grant. */
+  /** CASCADE: deleting the authorization deletes its records. */
   @ForeignKey(() => AsGrant, { name: 'as_records_grant_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'grant_id', nullable: true })
   grantId: string | null;
 
-  /** Of a refresh token: the hash of the one that was used to make it. */
+  /** For refresh tokens: the hash of the token that was exchanged for this one. */
   @Column('bytea', { nullable: true })
   predecessor: Buffer | null;
 
-  /** Of an interaction: the address that began it (`peerOf`). */
+  /** For interactions: the address that started it (`peerOf`). */
   @Column('text', { nullable: true })
   address: string | null;
 
-  /** Of an interaction: the client. */
+  /** For interactions: the client. */
   @Column('text', { name: 'client_id', nullable: true })
   clientId: string | null;
 
-  /** The payload without the id, sealed for kind and hash. */
+  /** The payload without the id, encrypted for kind and hash. */
   @Column('text')
   sealed: string;
 
@@ -43,7 +43,7 @@ export class AsRecord {
   @Column({ type: 'timestamptz', name: 'consumed_at', precision: 3, nullable: true })
   consumedAt: Date | null;
 
-  /** When a used refresh token ends; null while its successor was not used. */
+  /** Expiry of a used refresh token; null until its successor is used. */
   @Column({ type: 'timestamptz', name: 'grace_until', precision: 3, nullable: true })
   graceUntil: Date | null;
 

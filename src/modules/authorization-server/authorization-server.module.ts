@@ -21,7 +21,7 @@ import { LoginsService } from './logins.service.js';
 import { offReason } from './protected-resource.js';
 import { TokensService } from './tokens.service.js';
 
-/** Login of MCP clients by URL: the OAuth authorization server, its tokens, and the pages on which people let clients in. */
+/** Login of MCP clients by URL: the OAuth authorization server, its tokens, and the consent pages. */
 @Module({})
 export class AuthorizationServerModule {
   static readonly forRoles = roleModule((env) => ({
@@ -39,7 +39,7 @@ export class AuthorizationServerModule {
         {
           provide: TokenSource,
           inject: [TokensService],
-          // Tokens are refused where the login is off, also those that were issued before.
+          // All tokens are rejected while the login is off, including those issued before.
           useFactory: (tokens: TokensService) => (offReason(env) === null ? tokens : null),
         },
         LoginsService,

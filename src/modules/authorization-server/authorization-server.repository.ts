@@ -14,45 +14,47 @@ import type { AsRecord } from './as-record.entity.js';
 import type { ShownGrant } from './authorization-server.types.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Time for which a used refresh token stays good after its successor was used: a response may have been lost. */
+/** Time for which a used refresh token stays valid after its successor was used: a response might have been lost. */
 const GRACE_SECONDS = 60;
 
-/** Refresh tokens of a grant, and as many other records: access tokens and the code. The oldest go. */
+/** Refresh tokens of an authorization, and as many other records: access tokens and the code. The oldest are deleted. */
 const RECORDS_OF_GRANT_MAX = 3;
 
-/** Grants of an account, and those among them that no client has used yet. The least recently used go. */
+/** Authorizations of an account, and those among them that no client has used yet. The least recently used are revoked. */
 const GRANTS_MAX = 500;
 const UNUSED_GRANTS_MAX = 20;
 
 /**
- * Authorizations that wait for their person: of an address and client, of a network, and of all. The oldest are deleted, of all
- * those of the network that has most.
+ * Pending authorization requests: of an address and client, of a network, and of all. The oldest are deleted; beyond the total, those of
+ * the network with the most.
  */
 const WAITING_MAX = { ofClient: 250, ofNetwork: 1_000, ofAll: 10_000 };
 
-/** Clients that nobody allowed anything yet: registrations of an address and of a network in an hour, and all. Of all, the oldest of the network that has most are deleted. */
+/**
+ * Clients that nobody authorized yet: registrations of an address and of a network in an hour, and all. Beyond the total, the oldest of the
+ * network with the most are deleted.
+ */
 export const UNFINISHED_PER_ADDRESS_MAX = 100;
 const UNFINISHED_PER_NETWORK_MAX = 1_000;
 const UNFINISHED_MAX = 10_000;
 
-/** Rows that one statement of a sweep deletes. */
 const SWEEP_ROWS = 10_000;
 
-/** A grant `g` of account `a` that hangs on all its roots: it has not expired, and account and API key have not ended it. */
+/** An authorization `g` of account `a` that is valid: not expired, and not revoked by its account or API key. */
 const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.credentials_suspended_at IS NULL AND a.logins_epoch = g.logins_epoch
   AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.id = g.key_id AND k.expires_at <= now())`;
 
-/** An access token with what requests need of its grant and account. */
+/** An access token with the columns that requests need of its authorization and account. */
 export interface TokenRow {
   grantId: string;
-  /** The key whose session made the login; null for none. */
+  /** The key whose session authorized the client; null for none. */
   rootKeyId: string | null;
   accountId: string;
   expiresAt: Date;
   overrides: Partial<AccountLimits> | null;
   roles: string | null;
   loginsEpoch: number;
-  /** Names of the endpoint as they are now; null for what the grant does not open. */
+  /** Current names of the endpoint; null for targets that the authorization does not open. */
   connectionId: string | null;
   namespace: string | null;
   slug: string | null;
@@ -60,16 +62,16 @@ export interface TokenRow {
 
 /** A stored model of oidc-provider. */
 export interface StoredRecord extends Pick<AsRecord, 'sealed' | 'grantId' | 'consumedAt'> {
-  /** A used refresh token whose successor was used too, and whose grace is over. */
+  /** True for a used refresh token whose successor was used too, after the grace period. */
   isReplaced: boolean;
 }
 
-/** A browser that is signed in, the password, or an OAuth login of an account. */
+/** A browser session, the password, or a client authorization of an account. */
 export interface LoginRow {
-  /** Of the session or grant; `password`. */
+  /** The id of the session or authorization, or `password`. */
   id: string;
   kind: 'browser' | 'password' | 'oauth';
-  /** The `User-Agent` of a browser, the name of an OAuth client. */
+  /** The `User-Agent` of a browser, or the name of an OAuth client. */
   name: string | null;
   redirectKey: string | null;
   resource: string | null;
@@ -80,21 +82,14 @@ export interface LoginRow {
   expiresAt: Date | null;
 }
 
-/** A record to be stored. */
 interface NewRecord extends Pick<AsRecord, 'grantId' | 'predecessor' | 'sealed'> {
   lifeSeconds: number;
 }
 
-/** A grant to be stored. */
 export type NewGrant = Omit<
   AsGrant,
   'address' | 'connectionId' | 'namespaceId' | 'serverId' | 'createdAt' | 'lastUsedAt' | 'expiresAt'
-> & {
-  target: TargetRef;
-  /** The client address of the browser. */
-  address: string;
-  lifeSeconds: number;
-};
+> & { target: TargetRef; address: string; lifeSeconds: number };
 
 const TOKEN = new PreparedStatement<TokenRow>(
   `SELECT r.grant_id AS "grantId", g.key_id AS "rootKeyId", g.account_id AS "accountId", r.expires_at AS "expiresAt", ${OVERRIDES}, ${ROLES},
@@ -122,16 +117,16 @@ const NEW_INTERACTION = new PreparedStatement<object>(
 const beyond = (max: number, where = '') =>
   `(SELECT id_hash FROM as_records WHERE kind = 'Interaction' ${where} ORDER BY created_at DESC OFFSET ${max})`;
 
-/** The network of the column `address`: of IPv6 the first three parts (`networkOf`). */
+/** The network of the column `address`: for IPv6 the first three groups (`networkOf`). */
 const NETWORK = String.raw`coalesce(substring(address FROM '^\d+:\d+:\d+(?=:)'), address)`;
 
-/** Rows with a condition beyond a number of all: the oldest of the network that has most. */
+/** Rows matching a condition beyond a maximum for all: the oldest of the network with the most. */
 const ofLargest = (table: string, id: string, where: string, max: number) =>
   `(SELECT ${id} FROM ${table} WHERE ${where} AND ${NETWORK} = (
       SELECT ${NETWORK} FROM ${table} WHERE ${where} GROUP BY 1 ORDER BY count(*) DESC LIMIT 1)
      ORDER BY created_at LIMIT greatest(0, (SELECT count(*) FROM ${table} WHERE ${where}) - ${max}))`;
 
-/** Deletes the oldest beyond the limits of address `$1`, client `$2` and network `$3`. Skipped: what another one deletes. */
+/** Deletes the oldest beyond the limits of address `$1`, client `$2` and network `$3`. Skips rows that another transaction deletes. */
 const OLDER_INTERACTIONS = new PreparedStatement<object>(
   `DELETE FROM as_records WHERE kind = 'Interaction' AND id_hash IN (
      SELECT id_hash FROM as_records WHERE kind = 'Interaction' AND id_hash = ANY (ARRAY(
@@ -143,17 +138,16 @@ const OLDER_INTERACTIONS = new PreparedStatement<object>(
 
 const GRANT_COLUMNS = { connection: 'connection_id', namespace: 'namespace_id', server: 'server_id' } as const;
 
-/** SQL of the authorization server. */
 @Injectable()
 export class AuthorizationServerRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** A valid access token, by its hash; null for none. */
+  /** A valid access token, by its hash; null if there is none. */
   findToken(hash: Buffer): Promise<TokenRow | null> {
     return TOKEN.findOne(this.database, [hash]);
   }
 
-  /** The good ones among these grants. */
+  /** The valid ones among these authorizations. */
   async grantsAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT g.id FROM as_grants g JOIN accounts a ON a.id = g.account_id
@@ -163,7 +157,7 @@ export class AuthorizationServerRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** Sets the last use of grants, and of their clients. */
+  /** Sets the last use of authorizations, and of their clients. */
   async saveLastUses(ids: string[], moments: Date[]): Promise<void> {
     await this.database.query(
       `WITH used AS (
@@ -179,9 +173,9 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Stores a record, or its payload and end again.
+   * Inserts a record, or updates its payload and expiry.
    *
-   * @returns false for a used assertion that is stored already
+   * @returns false for a used assertion that is already stored
    */
   async saveRecord(
     kind: string,
@@ -199,7 +193,7 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** Stores an authorization that waits for its person. Those beyond the limits of address, client and all end, oldest first. */
+  /** Stores a pending authorization request, and deletes the oldest beyond the limits of address, client and all. */
   async saveInteraction(
     hash: Buffer,
     {
@@ -210,7 +204,7 @@ export class AuthorizationServerRepository {
     }: { address: string; clientId: string; sealed: string; lifeSeconds: number },
   ): Promise<void> {
     await NEW_INTERACTION.findOne(this.database, [hash, address, clientId, sealed, lifeSeconds]);
-    // After the insertion, so that insertions at the same moment count each other.
+    // After the insertion, so that concurrent insertions count each other.
     await OLDER_INTERACTIONS.findOne(this.database, [address, clientId, networkOf(address)]);
   }
 
@@ -219,8 +213,8 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Marks a code or token as used. The use of a refresh token ends the one before it after 60 s. The grant is locked first, as by
-   * its deletion, then rows from the successor to its predecessor, so two statements never wait for each other.
+   * Marks a code or token as used. Using a refresh token invalidates its predecessor after 60 s. Locks the authorization first, as its
+   * deletion does, then rows from the successor to its predecessor, so that two statements never deadlock.
    *
    * @returns false when it had been used before, or no longer exists
    */
@@ -240,7 +234,7 @@ export class AuthorizationServerRepository {
     return rows[0]?.isFirst ?? false;
   }
 
-  /** Deletes the records of a grant beyond the newest ones. Skipped: what another refresh deletes. */
+  /** Deletes the records of an authorization beyond the newest ones. Skips rows that another refresh deletes. */
   async dropOlderRecords(grantId: string): Promise<void> {
     await this.database.query(
       `DELETE FROM as_records WHERE (kind, id_hash) IN (
@@ -254,7 +248,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** True if a refresh token of this grant whose row has gone was replaced long ago: so was one that still has its row. */
+  /** True if a refresh token of this authorization whose row was deleted was replaced long ago, by the age of one whose row remains. */
   async isLongReplaced(grantId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM as_records WHERE grant_id = $1 AND kind = 'RefreshToken' AND grace_until <= now() LIMIT 1`,
@@ -263,7 +257,9 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** Stores a consent. The account's grants beyond its limits end, least recently used first. @returns the ids of those */
+  /**
+   * Stores a consent, and revokes the account's least recently used authorizations beyond its limits. @returns the ids of the revoked ones
+   */
   async saveGrant(grant: NewGrant): Promise<string[]> {
     const sql = `WITH client AS (UPDATE as_clients SET first_used_at = coalesce(first_used_at, now()), last_used_at = now() WHERE id = $3)
        INSERT INTO as_grants (id, account_id, client_id, client_name, client_host, redirect_key, redirects_hash, resource,
@@ -287,7 +283,7 @@ export class AuthorizationServerRepository {
       grant.target.id,
     ];
     await transactionOf(this.database, grant, (tx) => tx.query(sql, values));
-    // After the insertion, so that consents at the same moment count each other.
+    // After the insertion, so that concurrent consents count each other.
     const [ended] = await this.database.query<[{ id: string }[]]>(
       `DELETE FROM as_grants WHERE id IN (
          SELECT id FROM as_grants WHERE id = ANY (ARRAY(
@@ -303,7 +299,7 @@ export class AuthorizationServerRepository {
     return ended.map(({ id }) => id);
   }
 
-  /** True if the person's last consent to exactly this, of those that are good, asked not to be asked again. */
+  /** True if the user's last valid consent to the same request asked to be remembered. */
   async isRemembered({ accountId, clientId, redirectKey, redirectsHash, target }: NewGrant): Promise<boolean> {
     const [last] = await this.database.query<{ isRemembered: boolean }[]>(
       `SELECT g.is_remembered AND g.redirects_hash = $4 AS "isRemembered"
@@ -315,7 +311,7 @@ export class AuthorizationServerRepository {
     return last?.isRemembered ?? false;
   }
 
-  /** The account, client and endpoint of a grant that is good; null for none. */
+  /** The account, client and endpoint of a valid authorization; null if there is none. */
   async findGrant(id: string): Promise<{ accountId: string; clientId: string; resource: string } | null> {
     const [row] = await this.database.query<{ accountId: string; clientId: string; resource: string }[]>(
       `SELECT g.account_id AS "accountId", g.client_id AS "clientId", g.resource
@@ -326,7 +322,7 @@ export class AuthorizationServerRepository {
     return row ?? null;
   }
 
-  /** Moves the end of a grant on with a refresh, at most once an hour. */
+  /** Extends an authorization after a refresh, at most once an hour. */
   async extendGrant(id: string, lifeSeconds: number): Promise<void> {
     await this.database.query(
       `UPDATE as_grants SET expires_at = now() + make_interval(secs => $2)
@@ -335,7 +331,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** The grants of an account that are good, newest first. */
+  /** The valid authorizations of an account, newest first. */
   grantsOf(accountId: string, { offset, limit }: { offset: number; limit: number }): Promise<ShownGrant[]> {
     return this.database.query<ShownGrant[]>(
       `SELECT g.id, g.client_name AS "clientName", g.client_host AS "clientHost", g.redirect_key AS "redirectKey", g.address,
@@ -348,7 +344,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** Browsers, password and OAuth logins of an account, newest first: some 600 at most, by the limits of each kind. */
+  /** Browser sessions, password and client authorizations of an account, newest first: at most about 600, by the limits of each kind. */
   loginsOf(accountId: string): Promise<LoginRow[]> {
     return this.database.query<LoginRow[]>(
       `SELECT s.id::text, 'browser' AS kind, s.agent AS name, NULL AS "redirectKey", NULL AS resource, s.address,
@@ -367,26 +363,26 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** Deletes all grants of an account with their tokens. @returns their ids */
+  /** Revokes all authorizations of an account with their tokens. @returns their ids */
   async deleteGrantsOf(actor: Actor, accountId: string): Promise<string[]> {
     const sql = 'DELETE FROM as_grants WHERE account_id = $1 RETURNING id';
     const [rows] = await transactionOf(this.database, actor, (tx) => tx.query<[{ id: string }[]]>(sql, [accountId]));
     return rows.map(({ id }) => id);
   }
 
-  /** Deletes a grant with its tokens. @returns false when it no longer exists */
+  /** Revokes an authorization with its tokens. @returns false when it no longer exists */
   async deleteGrant(id: string): Promise<boolean> {
     const [rows] = await this.database.query<[unknown[]]>('DELETE FROM as_grants WHERE id = $1 RETURNING id', [id]);
     return rows.length > 0;
   }
 
   /**
-   * Deletes a grant as its person: a consent to the same is no longer remembered.
+   * Revokes an authorization for its user, who is asked for consent again next time.
    *
-   * @returns false when it no longer exists or is of another account
+   * @returns false when it no longer exists or belongs to another account
    */
   async deleteOwnGrant(actor: Actor, id: string, accountId: string): Promise<boolean> {
-    // Before the deletion, which may fail: then the login is there to be ended again.
+    // Before the deletion, which might fail: the authorization can then be revoked again.
     await this.database.query(
       `UPDATE as_grants SET is_remembered = false WHERE id IN (
          SELECT other.id FROM as_grants g JOIN as_grants other USING (account_id, client_id, redirect_key)
@@ -398,7 +394,7 @@ export class AuthorizationServerRepository {
     return ended.length > 0;
   }
 
-  /** The sealed metadata of a registered client; null for none. */
+  /** The encrypted metadata of a registered client; null if there is none. */
   async findClient(id: string): Promise<string | null> {
     if (!STORABLE.test(id)) return null;
     const [row] = await this.database.query<{ sealed: string | null }[]>(
@@ -408,7 +404,7 @@ export class AuthorizationServerRepository {
     return row?.sealed ?? null;
   }
 
-  /** Stores a registration. @returns false when its address has made as many in this hour as it may */
+  /** Stores a registration. @returns false when its address has reached the hourly limit */
   async saveClient(id: string, sealed: string, address: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `INSERT INTO as_clients (id, sealed, address) SELECT $1, $2, $3
@@ -421,7 +417,7 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** The last good copy of a client id metadata document; null for none. */
+  /** The last good copy of a client id metadata document; null without one. */
   async findDocument(url: string): Promise<string | null> {
     const [row] = await this.database.query<{ document: string | null }[]>(
       'SELECT document FROM as_clients WHERE id = $1',
@@ -430,7 +426,6 @@ export class AuthorizationServerRepository {
     return row?.document ?? null;
   }
 
-  /** Stores the last good copy of a client id metadata document. */
   async saveDocument(url: string, document: string): Promise<void> {
     await this.database.query(
       `INSERT INTO as_clients (id, document) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET document = excluded.document`,
@@ -439,7 +434,7 @@ export class AuthorizationServerRepository {
     await this.dropOlderClients();
   }
 
-  /** Deletes clients that nobody allowed anything, beyond {@link UNFINISHED_MAX}. Skipped: what another process deletes. */
+  /** Deletes clients that nobody authorized, beyond {@link UNFINISHED_MAX}. Skips rows that another process deletes. */
   private async dropOlderClients(): Promise<void> {
     await this.database.query(
       `DELETE FROM as_clients WHERE id IN (
@@ -450,8 +445,7 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Removes what is over, in portions: expired records and grants, registrations that were not used for a day, and clients that
-   * were not used for 90 days.
+   * Deletes in batches: expired records and authorizations, registrations unused for a day, and clients unused for 90 days.
    *
    * @returns how many rows
    */
@@ -478,7 +472,7 @@ export class AuthorizationServerRepository {
     return sum;
   }
 
-  /** Removes expired codes. @returns the names of the clients that did not redeem theirs */
+  /** Deletes expired codes. @returns the names of the clients that did not redeem theirs */
   async sweepCodes(): Promise<string[]> {
     const now = await deletionTime(this.database);
     if (!now) return [];

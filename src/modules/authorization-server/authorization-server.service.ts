@@ -1,12 +1,11 @@
 /**
- * The OAuth authorization server of the service (RFC 6749 with PKCE, RFC 7591, RFC 8707, client id metadata documents):
- * `oidc-provider` behind this one file of policy. It answers its own paths before guards and routes: `/authorize`,
- * `/authorize/{uid}`, `/token`, `/register`, `/revoke`, `/jwks` and the documents below `/.well-known/`. People decide on the pages
- * of `consent.controller.ts`.
+ * Slipway's OAuth authorization server (RFC 6749 with PKCE, RFC 7591, RFC 8707, client id metadata documents): `oidc-provider` behind this
+ * one policy file. It serves its own paths ahead of guards and routes: `/authorize`, `/authorize/{uid}`, `/token`, `/register`, `/revoke`,
+ * `/jwks` and the documents under `/.well-known/`. Users decide on the pages of `consent.controller.ts`.
  *
- * Policy: codes and refresh tokens only, PKCE S256 always, one resource always, no ID tokens, no sessions of the library's own:
- * each authorization asks our consent page, which knows who is signed in. Errors are those of RFC 6749 section 5.2 as JSON, or a
- * page for people.
+ * Policy: only codes and refresh tokens, always PKCE S256, always one resource, no ID tokens, and no sessions of the library: each
+ * authorization goes through our consent page, which knows who is signed in. Errors follow RFC 6749 section 5.2 as JSON, or are a page for
+ * people.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -41,29 +40,26 @@ import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected
 import { adapterOf, type ModelStore } from './stored-models.js';
 import { TokensService } from './tokens.service.js';
 
-/** A person who does not use a client for this long logs in again. */
+/** A user who does not use a client for this long logs in again. */
 const REFRESH_SECONDS = 90 * 24 * 60 * 60;
 
-/** Longer than a refresh token, which moves it on. */
+/** Longer than a refresh token, whose use extends it. */
 export const GRANT_SECONDS = REFRESH_SECONDS + 24 * 60 * 60;
 
-/** Clients redeem a code at once. The log names those that do not. */
+/** Clients redeem a code immediately. The log names those that do not. */
 const CODE_SECONDS = 60;
 
-/** Time for a person to sign in and decide. */
+/** Time for a user to sign in and decide. */
 const INTERACTION_SECONDS = 60 * 60;
 
-/** Characters of `state`, which clients get back as it is. Theirs have less than 500. */
+/** Characters of `state`, which is returned to clients unchanged. Common clients send less than 500. */
 const STATE_LENGTH_MAX = 4_096;
 
-/**
- * Parameters of OpenID Connect, of which nothing is stored, and answers by other ways than the query: a form would run a script
- * on our origin.
- */
+/** Parameters of OpenID Connect that are ignored, and response modes other than the query: a form would run a script on our origin. */
 const IGNORED_PARAMETERS =
   'nonce max_age acr_values claims claims_locales id_token_hint login_hint display ui_locales response_mode'.split(' ');
 
-/** `oidc-provider` with our policy, and its place in front of the routes. */
+/** Configures `oidc-provider` and serves its paths ahead of the routes. */
 @Injectable()
 export class AuthorizationServerService {
   private readonly logger = new Logger('login');
@@ -84,9 +80,9 @@ export class AuthorizationServerService {
     this.refreshTokens = new RefreshTokens(keysFor(env, 'slipway refresh tokens'));
   }
 
-  /** Imports and configures the library, at the start of a process that serves logins. Before it, {@link tryServe} takes nothing. */
+  /** Imports and configures the library when a process that serves logins starts. {@link tryServe} handles nothing before that. */
   async start(): Promise<void> {
-    // The library is written for Node 22: Node 20 lacks one function, and it prints a line about that.
+    // The library is written for Node 22: Node 20 lacks one function, and the library prints a line about it.
     type Parse = (url: string) => URL | null;
     (URL as unknown as { parse?: Parse }).parse ??= (url) => (URL.canParse(url) ? new URL(url) : null);
     const output = globalThis.console;
@@ -102,7 +98,7 @@ export class AuthorizationServerService {
     const access = idsOf(provider.AccessToken);
     const { generateTokenId } = access;
     access.generateTokenId = function () {
-      // The library's own method also sets the format of the token.
+      // The library's own method also sets the token format.
       const random = generateTokenId.call(this);
       const presented = readRotatedJti();
       return TOKEN_PREFIX + (presented === null ? random : refreshTokens.accessSecret(presented));
@@ -126,7 +122,7 @@ export class AuthorizationServerService {
     });
   }
 
-  /** Answers a request for one of its paths. @returns false for any other path */
+  /** Serves a request for one of its paths. @returns false for any other path */
   tryServe(request: IncomingMessage, response: ServerResponse): boolean {
     const { url = '', method } = request;
     const [path = ''] = url.split('?');
@@ -152,10 +148,10 @@ export class AuthorizationServerService {
       if (path === paths.register) return this.register(request, response);
       const form = new URLSearchParams(await this.bodyOf(request, response));
       const token = form.get('grant_type') === 'refresh_token' ? form.get('refresh_token') : null;
-      // A client may repeat the scopes that it once asked for, and has the granted ones (RFC 6749 section 6).
+      // A client may repeat the scopes that it first requested, and gets the granted ones (RFC 6749 section 6).
       if (token !== null) form.delete('scope');
       const grantId = token === null ? null : this.refreshTokens.grantOf(token);
-      // Refreshes have no limit for their address, but one for their login: one office may have many.
+      // Refreshes are limited by authorization, not by address: one office can have many.
       if (grantId === null) this.requestLimits.admitStranger(request, response);
       else this.requestLimits.admitRefresh(grantId);
       this.spellResources(form);
@@ -165,7 +161,7 @@ export class AuthorizationServerService {
     return true;
   }
 
-  /** The authorization that waits for this browser's person; null where there is none, or it is over. */
+  /** The pending authorization of this browser; null if there is none, or it has expired. */
   async interaction(request: IncomingMessage, response: ServerResponse): Promise<Interaction | null> {
     if (!this.provider) return null;
     try {
@@ -186,7 +182,7 @@ export class AuthorizationServerService {
     return { id, name: client.clientName ?? host ?? 'An app', host, redirectUris: client.redirectUris ?? [] };
   }
 
-  /** Ends an authorization. @returns where the browser goes on */
+  /** Completes an authorization. @returns the URL to which the browser is redirected */
   finish(request: IncomingMessage, response: ServerResponse, result: InteractionResults): Promise<string> {
     return this.startedProvider.interactionResult(this.forLibrary(request), response, result);
   }
@@ -196,7 +192,7 @@ export class AuthorizationServerService {
     return this.provider;
   }
 
-  /** Scopes that a client does not know of us are dropped, and the resource has one spelling. @throws PageError */
+  /** Drops unknown scopes, and gives the resource one spelling. @throws PageError */
   private async authorize(request: IncomingMessage, response: ServerResponse): Promise<void> {
     requireOwnHost(request, this.env);
     this.requestLimits.admitStranger(request, response);
@@ -221,13 +217,13 @@ export class AuthorizationServerService {
     await this.serve(request, response, { body: await this.bodyOf(request, response) });
   }
 
-  /** The body of a request without a key, within the budget of such bodies. */
+  /** The body of a request without a key, within the memory budget of such bodies. */
   private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
     this.bodyBudget.admitStranger(request, response, request.url?.startsWith(paths.token) ? 'tokens' : 'forms');
     return readBody(request, Infinity);
   }
 
-  /** Gives each resource of a request the one spelling of its endpoint, once. */
+  /** Replaces each resource of a request by the canonical address of its endpoint, without duplicates. */
   private spellResources(parameters: URLSearchParams): void {
     const resources = parameters.getAll('resource').map((resource) => {
       const endpoint = endpointOfResource(resource, this.env);
@@ -243,7 +239,7 @@ export class AuthorizationServerService {
     );
   }
 
-  /** The request as the library reads it: host and protocol of `PUBLIC_URL`, and no `Origin`, since CORS is answered here. */
+  /** The request as the library reads it: host and protocol of `PUBLIC_URL`, and no `Origin`, since CORS is handled here. */
   private forLibrary(request: IncomingMessage, { url, body }: Changes = {}): IncomingMessage {
     const { host, protocol } = new URL(this.env.baseUrl);
     const { origin: _origin, 'x-forwarded-host': _host, ...headers } = request.headers;
@@ -269,7 +265,7 @@ export class AuthorizationServerService {
     return Object.create(request, overrides) as IncomingMessage;
   }
 
-  /** Runs a response in the background; its errors become those of RFC 6749, or a page where a person reads them. */
+  /** Runs a response in the background; its errors become those of RFC 6749, or a page for people. */
   private answering(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): void {
     answer().catch((error: unknown) => {
       if (response.headersSent) return void response.destroy();
@@ -320,7 +316,7 @@ export class AuthorizationServerService {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const cookie = { signed: true, httpOnly: true, sameSite: 'lax' as const, secure: env.baseUrl.startsWith('https:') };
     const off = { enabled: false };
-    // Prompts that clients may name. Only the consent page answers them; it asks for the sign-in too.
+    // Prompts that clients can name. Only the consent page handles them; it also asks for the sign-in.
     const { Prompt, Check } = interactionPolicy;
     const policy = ['login', 'select_account'].map((name) => new Prompt({ name, requestable: true }));
     const isUndecided = ({ oidc }: KoaContextWithOIDC) => oidc.result?.consent?.grantId === undefined;
@@ -413,7 +409,7 @@ export class AuthorizationServerService {
       expiresWithSession: () => false,
       issueRefreshToken: () => true,
       rotateRefreshToken: true,
-      // The revocation of an access token ends its login too: its streams end, and no client is left without a refresh token.
+      // Revoking an access token also revokes its authorization: its streams close, and no client remains without a refresh token.
       revokeGrantPolicy: () => true,
       findAccount: async (_context: unknown, accountId: string) => ({
         accountId,
@@ -442,7 +438,7 @@ export class AuthorizationServerService {
   }
 }
 
-/** Why a person cannot log in, by the error of the library. Whatever the app can be told goes there instead. */
+/** Explanations for users, by error code of the library. Errors that the app can receive are sent there instead. */
 const REASONS: Record<string, string> = {
   invalid_client: 'This service no longer knows the app. Remove the server in your app, and add it again.',
   invalid_redirect_uri:
@@ -450,12 +446,12 @@ const REASONS: Record<string, string> = {
   invalid_request:
     'The request of the app is not complete. Start again from the app. If it fails again, contact its developer.',
   server_error: 'The login failed here. The operator finds the reason in the log. Try again in a moment.',
-  // An authorization that is over, or was begun in another browser.
+  // The authorization has expired, or began in another browser.
   session_not_found:
     'This login is no longer valid, or was started in another browser. Go back to your app and connect again.',
 };
 
-/** What of a request the library reads differently. */
+/** The parts of a request that the library reads differently. */
 interface Changes {
   url?: string;
   body?: string;
@@ -463,9 +459,7 @@ interface Changes {
 
 type Library = typeof import('oidc-provider');
 
-/**
- * Lets scripts of every web page read the response: no cookies are read there. @returns true for a preflight, which is answered
- */
+/** Lets scripts of any web page read the response: these paths read no cookies. @returns true for a preflight, which is then complete */
 function openToPages({ method, headers }: IncomingMessage, response: ServerResponse): boolean {
   response.setHeader('access-control-allow-origin', '*');
   response.setHeader('access-control-expose-headers', '*');
@@ -486,7 +480,7 @@ function sendJson(response: ServerResponse, status: number, body: object, header
     .end(JSON.stringify(body));
 }
 
-/** The method that makes the ids of a model's tokens, which is not in the types of the library. */
+/** The method that creates the token ids of a model, which the types of the library do not declare. */
 function idsOf(model: unknown): { generateTokenId: (this: { grantId: string }) => string } {
   return (model as { prototype: { generateTokenId: () => string } }).prototype;
 }

@@ -2,24 +2,21 @@ import type { AsGrant } from './as-grant.entity.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when what a person allowed a client has ended: its tokens and streams end. */
+    /** Published when client authorizations were revoked or expired: their tokens are rejected and their streams close. */
     'authorization-server.grants-ended': { grantIds: string[] };
   }
 }
 
-/** What a person allowed a client, as lists show it. */
+/** A client authorization, as lists show it. */
 export type ShownGrant = Pick<
   AsGrant,
   'id' | 'clientName' | 'clientHost' | 'redirectKey' | 'address' | 'resource' | 'createdAt' | 'lastUsedAt'
-> & {
-  /** The name of the connection, namespace or server. */
-  title: string;
-};
+> & { title: string };
 
 /** Scope of every access token: the MCP methods of one endpoint. */
 export const MCP_SCOPE = 'mcp';
 
-/** The paths that clients call. Those of MCP 2025-03-26 know them without metadata. */
+/** The paths that clients call. Clients of MCP 2025-03-26 know them without metadata. */
 export const paths = {
   authorize: '/authorize',
   token: '/token',

@@ -1,17 +1,15 @@
-/*
- * Fetches what clients publish: client id metadata documents (draft-ietf-oauth-client-id-metadata-document) and the keys of
- * their `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
+/**
+ * Fetches documents that clients publish: client id metadata documents (draft-ietf-oauth-client-id-metadata-document) and the keys of their
+ * `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
  *
- * A URL comes from anybody, so requests go through an egress policy of their own: https on port 443, no private address, those
- * of `EGRESS_ALLOW` included, no redirect, at most 64 KB and 5 s. A good copy counts for 5 minutes.
- * A failure counts for 60 s. Meanwhile the last good copy is used, which the store keeps for all processes, then a pinned
- * document. After 404 or 410 no copy is used: the client withdrew its document.
+ * Anybody can name a URL, so requests have their own egress policy: https on port 443, no private address (not even those of
+ * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. To prevent floods of other hosts, each URL has one fetch at a time, each host 5, and
+ * each requester 5, and 30 per minute; such rejections are not cached.
  *
- * Anybody can name a URL, so one URL is fetched once at a time, 5 of a host and 5 for an asker at once, and 30 for an asker in
- * a minute: this service is no tool to flood others. What is refused for that is not remembered.
- *
- * What fails is a ClientDocumentError, which oidc-provider makes the `cause` of its own error (`invalid_client`). Its words do not
- * say why a host cannot be reached: strangers would learn which names exist in the network of the service. The log does (debug).
+ * A good copy is valid for 5 minutes, a failure for 60 s, during which the last good copy is used (stored for all processes), then a pinned
+ * document. After 404 or 410 no copy is used: the client removed its document. Otherwise it throws a ClientDocumentError, the `cause` of
+ * oidc-provider's `invalid_client`. Its message does not say why a host is unreachable, which would reveal names of the internal network;
+ * the log does (debug).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
@@ -26,53 +24,51 @@ import { pinnedClients } from './pinned-clients.js';
 /** Size limit of a document. Real ones have less than 1 KB, key sets a few. */
 export const CLIENT_DOCUMENT_BYTES_MAX = 64 * 1024;
 
-/** Size limit of a copy. Strangers name documents, and 10,000 copies are kept. */
+/** Size limit of a copy. Unauthenticated clients name documents, and 10,000 copies are kept. */
 const COPY_BYTES_MAX = 8 * 1024;
 
 const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
-/** Documents of which a process remembers the last response: at most 64 KB each. */
+/** Documents whose last response a process caches: at most 64 KB each. */
 const REMEMBERED_MAX = 200;
 
-/** Documents that a process fetches at once: in all, and of one host or for one asker. */
+/** Concurrent fetches of a process: in all, and of one host or for one requester. */
 export const FETCHES_MAX = 20;
 export const FETCHES_EACH_MAX = 5;
 
-/** Documents that are fetched for one asker in a minute. */
+/** Fetches for one requester in a minute. */
 export const ASKER_FETCHES_MAX = 30;
 
-/** Requests to the hosts of documents: no rule of `EGRESS_ALLOW` counts, since strangers choose the host. */
+/** Requests to hosts of documents: ignores `EGRESS_ALLOW`, since unauthenticated clients choose the host. */
 export class DocumentEgress extends Egress implements OnApplicationShutdown {
   onApplicationShutdown(): Promise<void> {
     return this.close();
   }
 }
 
-/** The last good copies of documents, for all processes. */
 export abstract class ClientDocumentStore {
-  /** The body that {@link write} got last for this URL; null without one. */
+  /** The last body that {@link write} stored for this URL; null without one. */
   abstract read(url: string): Promise<string | null>;
   abstract write(url: string, body: string): Promise<void>;
 }
 
-/** A client's document cannot be used. `message` is for the person who logs in, and for the operator. */
+/** A client's document cannot be used. `message` is for the user who logs in, and for the operator. */
 export class ClientDocumentError extends Error {
-  /** True when the owner of the address answered that there is no document: then no copy is used. */
+  /** True when the host reported that the document does not exist: then no copy is used. */
   isWithdrawn = false;
 }
 
-/** The last response for a URL: a body, or why there is none. */
+/** The last response for a URL: a body, or the error. */
 interface Remembered {
   outcome: string | ClientDocumentError;
   /** Unix time in ms. */
   until: number;
 }
 
-/** The `fetch` for documents that clients publish. */
 @Injectable()
 export class ClientDocuments {
-  /** Time limit of one request, body included. */
+  /** Time limit of one request, including the body. */
   fetchMsMax = 5_000;
 
   private readonly logger = new Logger('login');
@@ -87,21 +83,23 @@ export class ClientDocuments {
     private readonly rateCounter: RateCounter,
   ) {}
 
-  /** Runs work for an asker, by the key of its address; null for one that is not known. Its fetches count as the asker's. */
+  /**
+   * Runs work for a requester, by the key of its address; null if unknown. Fetches during the work count towards the requester's limits.
+   */
   askedBy<T>(asker: string | null, work: () => T): T {
     return this.askers.run(asker, work);
   }
 
-  /** The asker of the work that runs; null for one that is not known. */
+  /** The requester of the current work; null if unknown. */
   get asker(): string | null {
     return this.askers.getStore() ?? null;
   }
 
   /**
-   * The document at a URL, with status 200 and a `Cache-Control` that says how long this copy counts. The second parameter,
-   * in which oidc-provider passes a signal of 2.5 s and a dispatcher of its own, is not used.
+   * Returns the document at a URL, with status 200 and a `Cache-Control` that says how long this copy is valid. The second parameter, in
+   * which oidc-provider passes a signal of 2.5 s and a dispatcher of its own, is not used.
    *
-   * @throws ClientDocumentError when there is no good document and no copy
+   * @throws ClientDocumentError when there is neither a good document nor a copy
    */
   readonly fetch = async (input: string | URL): Promise<Response> => {
     const url = String(input);
@@ -140,7 +138,7 @@ export class ClientDocuments {
     }
   }
 
-  /** Takes a place for a fetch. @returns the function to call at its end; null when host, asker or process have no room */
+  /** Takes a slot for a fetch. @returns the function that frees it; null when host, requester or process has none left */
   private takeSlot(address: string): (() => void) | null {
     const { asker } = this;
     const host = `host:${new URL(address).host}`;
@@ -150,7 +148,7 @@ export class ClientDocuments {
     return null;
   }
 
-  /** The copy of a document that may not be fetched now. The refusal is the asker's: nobody else gets it. */
+  /** The copy of a document that cannot be fetched now. The rejection applies only to this requester. */
   private async withoutRoom(url: string): Promise<Remembered> {
     return {
       outcome: (await this.copyOf(url)) ?? toDocumentError(url, 'too many are being read. Try again in a minute.'),
@@ -163,11 +161,11 @@ export class ClientDocuments {
     return (await this.clientDocumentStore.read(url)) ?? pinnedClients.get(url);
   }
 
-  /** @throws ClientDocumentError for anything but a good document */
+  /** @throws ClientDocumentError for anything other than a good document */
   private async request(address: string): Promise<string> {
     const url = new URL(address);
     const refuse = (reason: string) => toDocumentError(address, reason);
-    // A default port is no part of a URL.
+    // `URL` drops a default port.
     if (url.protocol !== 'https:' || url.port !== '') throw refuse('only https on port 443 is read.');
     const headers = { accept: 'application/json' };
     const signal = AbortSignal.timeout(this.fetchMsMax);
@@ -191,7 +189,7 @@ export class ClientDocuments {
     const exceeded = boundExceeded(bytes);
     if (exceeded !== null) throw refuse(`it has ${exceeded}.`);
     const body = bytes.toString();
-    // A page that a proxy or a cloud answers in place of the document must not replace a good copy.
+    // A page that a proxy or cloud returns in place of the document must not replace a good copy.
     const document = jsonIn(body) as { client_id?: unknown; keys?: unknown } | null | undefined;
     if (document?.client_id !== address && !Array.isArray(document?.keys)) {
       throw refuse('it is neither a document of this client id nor a set of keys.');

@@ -1,14 +1,12 @@
-/*
- * What an OAuth client says about itself (RFC 7591 section 2), made into what this authorization server supports.
+/**
+ * Normalises the metadata of an OAuth client (RFC 7591 section 2) to what this authorization server supports.
  *
- * `clientMetadataExtension` is the value of `extraClientMetadata` of oidc-provider. The library calls its validator for
- * registrations (`POST /register`), for client id metadata documents, and when it loads a stored client, each time before its
- * own checks. The validator changes the metadata in place: it derives `application_type` from the redirect URIs, sets grants,
- * response types and the authentication method, shortens the name, and deletes every member that is not used here. So a client is
- * refused for its redirect URIs (`invalid_redirect_uri`), and for more than 8 KB (`invalid_client_metadata`), with a message.
+ * `clientMetadataExtension` is the value of `extraClientMetadata` of oidc-provider. The library calls its validator for registrations
+ * (`POST /register`), for client id metadata documents, and when it loads a stored client, each time before its own checks. A client is
+ * rejected only for its redirect URIs (`invalid_redirect_uri`) and for more than 8 KB (`invalid_client_metadata`).
  *
- * `allowLoopbackPorts` lets a client that registered one loopback address use another port and another name of loopback at the
- * authorization request (RFC 8252 section 7.3). Setting: OAUTH_REDIRECT_HOSTS.
+ * `allowLoopbackPorts` lets a client that registered one loopback address use another port and loopback name at the authorization request
+ * (RFC 8252 section 7.3). Setting: OAUTH_REDIRECT_HOSTS.
  */
 import { parseUrl } from '../../config/parse-url.js';
 import { displayName } from '../../platform/text/quoted.js';
@@ -24,7 +22,7 @@ const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '
 
 /**
  * Schemes without a dot that belong to editors and MCP clients. Any other private scheme needs a dot (RFC 8252 section 7.1:
- * `com.example.app:`): browsers and systems open too many schemes themselves to list those, and no list of them stays complete.
+ * `com.example.app:`): a denylist of the schemes that browsers and systems open themselves would never be complete.
  */
 const APP_SCHEMES: ReadonlySet<string> = new Set(
   (
@@ -38,7 +36,7 @@ const APP_SCHEMES: ReadonlySet<string> = new Set(
     .map((scheme) => `${scheme}:`),
 );
 
-/** What a URL parser removes or rewrites, so that two parsers would not read the same address. */
+/** Characters that URL parsers remove or rewrite, so that two parsers could read different addresses. */
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u0020\u007f\\]/;
 
@@ -47,15 +45,15 @@ const TEXT_MEMBERS = ['client_id', 'client_name', 'client_secret', 'token_endpoi
 const LINK_MEMBERS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'];
 const NUMBER_MEMBERS = ['client_id_issued_at', 'client_secret_expires_at'];
 
-/** Length limit of `client_name`, in characters: consent, lists and logs show it. */
+/** Length limit of `client_name`, in characters: it appears in consent pages, lists and logs. */
 const CLIENT_NAME_MAX = 100;
 
-/** Size limit of what is kept of a client, as JSON. Real clients have less than 1 KB. */
+/** Size limit of the stored metadata of a client, as JSON. Real clients have less than 1 KB. */
 const METADATA_BYTES_MAX = 8 * 1024;
 
-/** Metadata that no client may have. `message` is for the client's developer, and for the operator. */
+/** Metadata that is rejected. `message` is for the client's developer, and for the operator. */
 export class ClientRefusedError extends Error {
-  /** @param code of RFC 7591 section 3.2.2 */
+  /** @param code as in RFC 7591 section 3.2.2 */
   constructor(
     readonly code: 'invalid_redirect_uri' | 'invalid_client_metadata',
     message: string,
@@ -72,7 +70,7 @@ export class ClientRefusedError extends Error {
  */
 export function clientMetadataExtension(ErrorClass: OidcErrorClass, redirectHosts: readonly string[] | null) {
   return {
-    // The library passes no member on that it does not know: the list of methods is known only when it stands here.
+    // The library drops members that it does not know: without this entry the list of methods would be missing.
     properties: ['slipway', 'token_endpoint_auth_methods_supported'],
     validator: (_ctx: unknown, property: string, _value: unknown, metadata: ClientMetadata): void => {
       if (property !== 'slipway') return;
@@ -87,17 +85,16 @@ export function clientMetadataExtension(ErrorClass: OidcErrorClass, redirectHost
 }
 
 /**
- * Changes metadata of a client in place into metadata that this server supports; a second time changes nothing.
+ * Changes metadata of a client in place into metadata that this server supports. Idempotent.
  *
  * - `application_type`: `native` with a loopback or custom-scheme redirect URI, else `web`
- * - `grant_types`: `authorization_code` and `refresh_token`; `response_types`: `code`; no `scope`: a registered scope would
- *   limit what the client may ask for later
- * - `token_endpoint_auth_method`: the client's own where it works here, else the first of its list
- *   `token_endpoint_auth_methods_supported` that does, else `none`. `private_key_jwt` is for client id metadata documents with
- *   a `jwks_uri`; methods with a secret are for registered clients, which have one.
- * - members that are null, of a wrong type or unknown: deleted
- *
+ * - `grant_types`: `authorization_code` and `refresh_token`; `response_types`: `code`; no `scope`: a registered scope would limit later
+ *   requests of the client
+ * - `token_endpoint_auth_method`: the client's own if supported, else the first supported one of its list
+ *   `token_endpoint_auth_methods_supported`, else `none`. `private_key_jwt` is for client id metadata documents with a `jwks_uri`; methods
+ *   with a secret are for registered clients, which have one.
  * - `client_name`: at most 100 characters, none of them invisible
+ * - members that are null, of a wrong type or unknown: deleted
  *
  * @throws ClientRefusedError for redirect URIs that are missing, dangerous, or outside of `redirectHosts`, and for more than 8 KB
  */
@@ -142,7 +139,7 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
   for (const member of Object.keys(metadata)) delete metadata[member];
   Object.assign(metadata, Object.fromEntries(keep), {
     redirect_uris: redirectUris,
-    // oidc-provider refuses https to loopback for native clients, so it alone makes none.
+    // oidc-provider rejects https to loopback for native clients, so https alone does not make a client native.
     application_type: redirectUris.every((uri: string) => new URL(uri).protocol === 'https:') ? 'web' : 'native',
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
@@ -159,8 +156,8 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
 /**
  * Lets clients use a registered loopback redirect URI with another port and another name of loopback.
  *
- * oidc-provider 9.13.3 ignores the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` for native clients, but
- * compares the names: a client that registered `localhost` is refused with `127.0.0.1`. Claude Code changes both.
+ * oidc-provider 9.13.3 ignores the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` for native clients, but compares the
+ * names: a client that registered `localhost` is rejected with `127.0.0.1`. Claude Code changes both.
  *
  * @param Client class `Client` of a provider; its method is replaced for this provider
  */
@@ -174,7 +171,7 @@ export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): vo
   };
 }
 
-/** A client of oidc-provider, as far as redirects need it. */
+/** The part of an oidc-provider client that redirects need. */
 interface RedirectingClient {
   redirectUris: string[];
   redirectUriAllowed(uri: string): boolean;
@@ -187,8 +184,8 @@ export function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * True for `https` to another machine. Consent may be remembered for such a redirect URI only: any program on the user's
- * machine can receive what is sent to loopback or to a custom scheme.
+ * True for `https` to another machine. Only consent for such a redirect URI can be remembered: any program on the user's machine can
+ * receive what is sent to loopback or to a custom scheme.
  */
 export function isExactHttps(uri: string): boolean {
   const url = uri.includes('#') ? null : redirectUrl(uri);
@@ -196,8 +193,8 @@ export function isExactHttps(uri: string): boolean {
 }
 
 /**
- * Equal for redirect URIs that lead to the same place: of a loopback address the port is left out, and `localhost`, `127.0.0.1`
- * and `[::1]` are the same. Any other redirect URI is its own key.
+ * Equal for redirect URIs with the same destination: for a loopback address, the port and the spelling of the host (`localhost`,
+ * `127.0.0.1`, `[::1]`) do not matter. Any other redirect URI is its own key.
  */
 export function redirectKey(uri: string): string {
   if (!isLoopbackRedirect(uri)) return uri;
@@ -205,7 +202,7 @@ export function redirectKey(uri: string): string {
   return `http://loopback${pathname}${search}`;
 }
 
-/** A redirect URI that all parsers read alike; null for any other. Browsers read `https:host` as a path of this service. */
+/** A redirect URI that all parsers read alike; null for any other. Browsers read `https:host` as a path of Slipway. */
 function redirectUrl(uri: string): URL | null {
   const url = AMBIGUOUS.test(uri) ? null : parseUrl(uri);
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';

@@ -7,14 +7,12 @@ import { timeOf } from '../../platform/pages/times.js';
 import { qualifiedNameOf, type Target } from '../targets/target.types.js';
 import type { ShownGrant } from './authorization-server.types.js';
 
-/** Who asks for what, and where the response goes. */
 export interface ConsentView {
   personName: string;
   client: { name: string; host: string | null };
   target: Target;
-  /** Where the browser goes on. */
   redirectUri: string;
-  /** True where the decision may be remembered: an exact client with an exact https address. */
+  /** True where the decision can be remembered: a client with exactly one https redirect address. */
   mayRemember: boolean;
   action: string;
   formToken: Html;
@@ -33,7 +31,7 @@ const kindNames: Record<Target['kind'], string> = {
   server: 'Server',
 };
 
-/** The page on which a person decides whether a client may use an endpoint. */
+/** The page on which a user decides whether a client may use an endpoint. */
 export function consentPage(env: PageEnv, view: ConsentView): Page {
   const { client, target, personName, redirectUri } = view;
   const { protocol, host, hostname } = new URL(redirectUri);
@@ -65,7 +63,7 @@ ${button('Sign in as somebody else', { look: 'ghost', name: 'answer', value: 'ot
   );
 }
 
-/** The page for a person who may not use what a client asks for, or where there is nothing. */
+/** The page for a target that does not exist, or that the user cannot use. */
 export function nothingHerePage(
   env: PageEnv,
   view: {
@@ -75,7 +73,7 @@ export function nothingHerePage(
     action: string;
     formToken: Html;
     accountId: string;
-    /** A restricted server, whose owner the person may ask; null where there is nothing, or nothing to be seen. */
+    /** The name of a restricted server whose owner the user can ask for access; null for any other target, and without one. */
     restricted: string | null;
   },
 ): Page {
@@ -103,7 +101,6 @@ ${form}
   );
 }
 
-/** The page after a request for access. */
 export function askedPage(env: PageEnv, view: { clientName: string; action: string; formToken: Html }): Page {
   return page(
     env,
@@ -114,7 +111,7 @@ export function askedPage(env: PageEnv, view: { clientName: string; action: stri
   );
 }
 
-/** The page of everything that a person let in, newest first. `older` is the number of the next page; null for none. */
+/** The user's client authorizations, newest first. `older` is the number of the next page; null for none. */
 export function accessPage(
   { grants, older, isEnded }: { grants: ShownGrant[]; older: number | null; isEnded: boolean },
   formToken: Html,
@@ -153,7 +150,7 @@ ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}`,
   };
 }
 
-/** The host of a redirect URI, or the machine of the person. */
+/** The host of a redirect URI, or the user's machine. */
 export function placeOf(redirectKey: string): string {
   const { protocol, host } = new URL(redirectKey);
   return protocol === 'https:' ? host : 'a program on your computer';

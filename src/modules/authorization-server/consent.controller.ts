@@ -1,8 +1,8 @@
 /**
- * The page on which a person decides about a client: `/consent/{uid}`. Who is not signed in does so there first, on the form
- * of `/login`. The interaction is bound to the browser by a cookie of the authorization server; the form has a token, and names
- * the account that saw the page. Nothing is decided by a GET, but for what the person asked to be remembered: an exact client
- * with an exact https address, for which the browser goes on at once.
+ * The page on which a user decides about a client: `/consent/{uid}`. A user who is not signed in does so there first, on the form of
+ * `/login`. A cookie of the authorization server binds the request to the browser; the form has a token, and names the account that saw the
+ * page. A GET decides nothing, except for a remembered consent: a client with exactly one https redirect address, to which the browser is
+ * redirected immediately.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Controller, Get, Post, Req, Res } from '@nestjs/common';
@@ -28,7 +28,7 @@ import { askedPage, consentPage, nothingHerePage } from './consent-page.js';
 import { endpointOfResource } from './protected-resource.js';
 import { TokensService } from './tokens.service.js';
 
-/** No authorization of this browser waits for a decision. */
+/** This browser has no pending authorization request. */
 function expired(): PlainPageError {
   return new PlainPageError(
     'gone',
@@ -38,7 +38,7 @@ function expired(): PlainPageError {
   );
 }
 
-/** The target, the person's right to it or the key of their session ended. */
+/** The target was deleted, or the user lost access to it or the key of their session. */
 function nothingHere(): PlainPageError {
   return new PlainPageError(
     'not_found',
@@ -48,10 +48,9 @@ function nothingHere(): PlainPageError {
   );
 }
 
-/** What a client asks for, read again for each request of a browser. */
+/** The client's request, read again for each request of the browser. */
 type Asked = Awaited<ReturnType<ConsentController['readPending']>>;
 
-/** Shows what a client asks for, and takes the decision. */
 @ApiExcludeController()
 @PublicPage()
 @Controller('consent')
@@ -115,7 +114,7 @@ export class ConsentController {
     }
     const person = await this.sessionsService.current(client);
     if (!person) return new RedirectAway(path);
-    // eslint-disable-next-line no-restricted-syntax -- The page was shown to this person.
+    // eslint-disable-next-line no-restricted-syntax -- The page was shown to this user.
     if (form.get('account') !== person.accountId) {
       throw new PlainPageError(
         'conflict',
@@ -136,7 +135,7 @@ export class ConsentController {
     return this.allow(request, response, { ...this.grantOf(page, flow, person, match), isRemembered });
   }
 
-  /** @throws PageError when no authorization of this browser waits */
+  /** @throws PageError when this browser has no pending authorization request */
   private async readPending(request: Request, response: Response) {
     const interaction = await this.authorizationServerService.interaction(request, response);
     if (!interaction || interaction.uid !== request.params.uid) throw expired();
@@ -151,10 +150,7 @@ export class ConsentController {
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
   }
 
-  /**
-   * The target, with `isOpen` true if the person may let a client in; null where there is none. One that the person may not
-   * find looks like a missing one.
-   */
+  /** The target, with `isOpen` true if the user can authorize a client for it; null if it does not exist or is hidden from the user. */
   private async findTarget({ resource }: Asked, person: SessionCaller) {
     const endpoint = endpointOfResource(resource, this.env);
     const target = endpoint && (await this.targetsService.find(endpoint));

@@ -6,10 +6,9 @@ import { AuthorizationServerRepository } from './authorization-server.repository
 import { accessPage } from './consent-page.js';
 import { TokensService } from './tokens.service.js';
 
-/** Logins on a page. */
 const PAGE_GRANTS = 100;
 
-/** `/me/access`: what a person let in, its last use, and its end. */
+/** `/me/access`: the user's client authorizations, with their last use, and a form that revokes one. */
 @Controller('me/access')
 export class GrantedAccessController {
   constructor(

@@ -10,7 +10,7 @@ import { placeOf } from './consent-page.js';
 import type { LoginDto, LoginListDto } from './login.dto.js';
 import { TokensService } from './tokens.service.js';
 
-/** The ways in to an account besides its API keys: browsers, the password, OAuth logins of MCP clients. */
+/** Sign-ins of an account besides its API keys: browser sessions, the password, client authorizations. */
 @Injectable()
 export class LoginsService {
   constructor(
@@ -29,7 +29,8 @@ export class LoginsService {
   }
 
   /**
-   * Ends one login: its tokens and streams within 5 s in every process. The password takes all sessions and logins with it.
+   * Revokes one sign-in: its tokens and streams within 5 s in every process. Revoking the password also revokes all sessions and client
+   * authorizations.
    *
    * @throws NotFoundError
    */
@@ -42,7 +43,7 @@ export class LoginsService {
     if (!isEnded) throw new NotFoundError('Login not found');
   }
 
-  /** Ends all logins of an account. Its API keys stay. */
+  /** Revokes all sign-ins of an account. Its API keys stay. */
   async endAll(actor: Actor, accountId: string): Promise<void> {
     await this.passwordsService.remove(actor, accountId, true);
     this.tokensService.announceRevocation(await this.authorizationServerRepository.deleteGrantsOf(actor, accountId));

@@ -1,10 +1,9 @@
 /**
- * The documents by which clients find the authorization server, and the addresses of the MCP endpoints as OAuth resources.
+ * The documents by which clients discover the authorization server, and the addresses of the MCP endpoints as OAuth resources.
  *
- * On the wire: protected resource metadata (RFC 9728) at `/.well-known/oauth-protected-resource{path}`, whose `resource` is the
- * address exactly as it was asked for; authorization server metadata (RFC 8414) at `/.well-known/oauth-authorization-server` and
- * `/.well-known/openid-configuration`. Hosts come from `PUBLIC_URL`, never from `Host`; while the service is local only, the
- * loopback names with its port count as well.
+ * Paths: protected resource metadata (RFC 9728) at `/.well-known/oauth-protected-resource{path}`, whose `resource` is the requested address
+ * exactly; authorization server metadata (RFC 8414) at `/.well-known/oauth-authorization-server` and `/.well-known/openid-configuration`.
+ * Hosts come from `PUBLIC_URL`, never from `Host`; while `PUBLIC_URL` is local, the loopback names with its port are accepted as well.
  */
 import type { IncomingMessage } from 'node:http';
 import { LOOPBACK_HOST, type Env } from '../../config/env.js';
@@ -21,7 +20,7 @@ export function issuerOf({ baseUrl }: Env): string {
   return new URL(baseUrl).origin;
 }
 
-/** Why there is no authorization server, as a message for the operator; null where there is one. */
+/** The reason why there is no authorization server, for the operator; null if there is one. */
 export function offReason(env: Env): string | null {
   const { oauth, publicUrl, isLocalOnly, baseUrl } = env;
   if (oauth === 'off') return 'OAUTH=off.';
@@ -30,43 +29,43 @@ export function offReason(env: Env): string | null {
     return `PUBLIC_URL has a path (${url.pathname}): MCP clients log in only at a host of its own.`;
   if (oauth === 'on' || isLocalOnly) return null;
   if (publicUrl === null) return 'PUBLIC_URL is not set: clients elsewhere need an https address of the service.';
-  // Logins at an address of this machine do not leave it: in a container the service listens on all addresses.
+  // Logins at a loopback address do not leave this machine. The listening address says nothing: containers listen on all.
   return url.protocol === 'https:' || LOOPBACK_HOST.test(url.hostname)
     ? null
     : 'PUBLIC_URL is not https: browsers and clients would send logins in clear text.';
 }
 
-/** True for an origin that means this service. */
+/** True for an origin of Slipway itself. */
 function isOwnOrigin(url: URL, env: Env): boolean {
   const base = new URL(env.baseUrl);
   if (url.origin === base.origin) return true;
   return env.isLocalOnly && url.protocol === 'http:' && url.port === base.port && LOOPBACK_HOST.test(url.hostname);
 }
 
-/** The origin under which a client asked for something. */
+/** The origin of a client's request. */
 function askedOrigin({ headers }: IncomingMessage, env: Env): string {
   const url = parseUrl(`http://${headers.host ?? ''}`);
   return env.isLocalOnly && url && isOwnOrigin(url, env) ? url.origin : issuerOf(env);
 }
 
-/** The endpoint that a resource indicator (RFC 8707) names; null for anything else. One trailing slash does not matter. */
+/** The endpoint of a resource indicator (RFC 8707); null for anything else. Ignores one trailing slash. */
 export function endpointOfResource(resource: string, env: Env): McpEndpoint | null {
   const url = parseUrl(resource);
   return url && isOwnOrigin(url, env) ? mcpEndpointAt(canonicalPath(url.pathname)) : null;
 }
 
-/** The one resource indicator of an endpoint, by which tokens name it. */
+/** The canonical resource indicator of an endpoint, which tokens contain. */
 export function resourceOf(endpoint: McpEndpoint, env: Env): string {
   return issuerOf(env) + pathOfEndpoint(endpoint);
 }
 
-/** The address of the metadata of an endpoint, as the request spells it; to stand in quotes in a header. */
+/** The address of the metadata of an endpoint, as the request spells it; safe in quotes in a header. */
 export function metadataUrl(request: IncomingMessage, env: Env): string {
   const [path = ''] = askedUrl(request).split('?');
   return askedOrigin(request, env) + RESOURCE_METADATA + path.replace(/["\\]/g, encodeURIComponent);
 }
 
-/** The document at a well-known address; null for an address without one. */
+/** The document at a well-known address; null for any other address. */
 export function wellKnown(request: IncomingMessage, env: Env): object | null {
   const [path = '', query] = (request.url ?? '').split('?');
   if (path.startsWith(`${RESOURCE_METADATA}/`)) {
@@ -82,7 +81,7 @@ export function wellKnown(request: IncomingMessage, env: Env): object | null {
   }
   if (path === '/.well-known/oauth-authorization-server') return serverMetadata(env);
   if (path !== '/.well-known/openid-configuration') return null;
-  // Members that parsers of this document demand; no ID token is ever given.
+  // Members that parsers of this document demand; ID tokens are never issued.
   return {
     ...serverMetadata(env),
     jwks_uri: issuerOf(env) + paths.jwks,

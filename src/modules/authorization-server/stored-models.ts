@@ -1,11 +1,11 @@
 /**
- * Adapter of oidc-provider to Postgres. Every model but two is a row of `as_records`: its payload sealed, its id as SHA-256, since
- * the id of a token is the token. `Client` is a row of `as_clients`. `Grant` is made of a row of `as_grants`, which the consent page
- * writes. Sessions of the library are not stored: who is signed in is asked of our own session at each authorization.
+ * Adapter of oidc-provider to Postgres. Every model but two is a row of `as_records`: its payload encrypted, its id as SHA-256, since the
+ * id of a token is the token. `Client` is a row of `as_clients`, `Grant` is built from a row of `as_grants`, which the consent page writes.
+ * Sessions of the library are not stored: each authorization checks our own browser session.
  *
- * Refresh tokens (rule of the lost answer): a used one stays good until its successor was used, and 60 s more. After that its use
- * is a replay, which ends the grant, even when its row has gone. A token has one successor (`refresh-tokens.ts`), so a repeated
- * refresh stores the same rows again.
+ * Refresh tokens: a used one stays valid until its successor was used, and 60 s longer, since its response might have been lost. Using it
+ * later is a replay and revokes the authorization, even when its row was deleted. A token has one successor (`refresh-tokens.ts`), so a
+ * repeated refresh stores the same rows again.
  */
 import type { Logger } from '@nestjs/common';
 import type { Adapter, AdapterPayload } from 'oidc-provider';
@@ -16,38 +16,34 @@ import type { AuthorizationServerRepository } from './authorization-server.repos
 import { MCP_SCOPE } from './authorization-server.types.js';
 import type { RefreshTokens } from './refresh-tokens.js';
 
-/** What the adapter of a model needs. */
 export interface ModelStore {
   rows: AuthorizationServerRepository;
   vault: Vault;
   logger: Logger;
-  /** Seconds for which a grant lives after each refresh. */
+  /** Lifetime of an authorization after each refresh, in seconds. */
   grantSeconds: number;
   refreshTokens: RefreshTokens;
-  /** The key for limits of the address that sent the running request; empty for a proxy that names no client. */
+  /** The limit key of the address that sent the current request; empty for a proxy that names no client. */
   asker: () => string;
-  /** The refresh token that the running request has used; null for any other request. */
+  /** The refresh token that the current request used; null for any other request. */
   used: () => string | null;
-  /** Ends a grant in all processes. */
+  /** Revokes an authorization in all processes. */
   endGrant: (id: string) => Promise<void>;
-  /** The error `invalid_grant` of the token endpoint. */
   invalidGrant: (words: string) => Error;
-  /** The error of a client assertion that was used before. */
   usedAssertion: () => Error;
-  /** The error of a peer that registered too many clients. */
   tooManyClients: () => Error;
 }
 
 const REPLAY = 'a refresh token was used again after its successor: the login of this client ends';
 
-/** The adapter of one model. @param name the name of the model, such as `RefreshToken` */
+/** @param name of the model, such as `RefreshToken` */
 export function adapterOf(name: string, store: ModelStore): Adapter {
   if (name === 'Session') return new NoSessions();
   if (name === 'Client') return new StoredClients(store);
   return name === 'Grant' ? new StoredGrants(store) : new StoredRecords(name, store);
 }
 
-/** Models that are neither found by other ids nor ended by themselves: what is of a grant goes with its row. */
+/** Models that have no other ids and are never destroyed on their own: deleting an authorization deletes its rows. */
 abstract class SimpleAdapter implements Adapter {
   abstract find(id: string): Promise<AdapterPayload | undefined>;
 
@@ -86,12 +82,12 @@ class StoredRecords extends SimpleAdapter {
       const isSaved = await rows.saveRecord(this.kind, hash, { grantId, predecessor, sealed, lifeSeconds });
       if (!isSaved) throw usedAssertion();
     } catch (error) {
-      // The grant was ended since it was read, such as by another use of the same code.
+      // The authorization was revoked since it was read, for example by another use of the same code.
       throw isForeignKeyViolation(error) ? invalidGrant('the login has ended') : error;
     }
     if (this.kind === 'RefreshToken' && grantId !== null) {
       await rows.extendGrant(grantId, grantSeconds);
-      // A code that was redeemed is a login in use, before its first call is noted.
+      // Redeeming a code counts as a use, before the first call is recorded.
       if (presented === null) await rows.saveLastUses([grantId], [new Date()]);
     }
     // The library stores the access token of a refresh last.
@@ -111,7 +107,7 @@ class StoredRecords extends SimpleAdapter {
       return undefined;
     }
     const payload = JSON.parse(vault.open(record.sealed, this.owner(hash))) as AdapterPayload;
-    // The row knows the grant: a migration gave each login one of its own.
+    // The row knows the authorization: a migration split shared ones.
     const grant = record.grantId === null ? {} : { grantId: record.grantId };
     const model = { ...payload, ...grant, jti: id };
     const isUsed = this.kind === 'RefreshToken' ? record.isReplaced : record.consumedAt !== null;

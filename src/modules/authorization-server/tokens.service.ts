@@ -1,9 +1,9 @@
 /**
- * Checks OAuth access tokens for guard and fast path: like API keys, by one query that is cached for 5 s. A token opens the MCP
- * endpoint that its person allowed, by the row, whatever its name is now. Everything else answers 401.
+ * Checks OAuth access tokens for guard and fast path: like API keys, by one query that is cached for 5 s. A token opens only the MCP
+ * endpoint that its user authorized, by id, whatever its current name. Anything else returns 401.
  *
- * On the wire: `WWW-Authenticate: Bearer …, resource_metadata="…", scope="mcp"` (RFC 9728 section 5.1), the same for endpoints that
- * exist and for those that do not.
+ * Header: `WWW-Authenticate: Bearer …, resource_metadata="…", scope="mcp"` (RFC 9728 section 5.1), the same whether the endpoint exists or
+ * not.
  */
 import type { IncomingMessage } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
@@ -31,7 +31,6 @@ interface KnownToken {
   expiresAt: number;
 }
 
-/** The OAuth access tokens of this process' requests, cached for 5 s. */
 @Injectable()
 export class TokensService implements TokenSource, OnModuleInit, OnApplicationShutdown {
   private readonly cachedTokens = new RowCache<KnownToken>((token) => this.load(token));
@@ -82,7 +81,7 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
     return this.authorizationServerRepository.grantsAmong(ids);
   }
 
-  /** Ends grants that were deleted: at once in this process, within 5 s in every other. */
+  /** Closes the streams of deleted authorizations: immediately in this process, within 5 s in every other. */
   announceRevocation(grantIds: string[]): void {
     if (grantIds.length === 0) return;
     this.pubSub.announce('authorization-server.grants-ended', { grantIds });
@@ -137,7 +136,6 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
   }
 }
 
-/** The endpoint of a request, by its canonical URL. */
 function endpointOf({ url = '' }: IncomingMessage): McpEndpoint | null {
   const mark = url.indexOf('?');
   return mcpEndpointAt(mark < 0 ? url : url.slice(0, mark));
