@@ -1,8 +1,8 @@
 /**
- * Invitations: links by which a person chooses a password, the first or a new one for a forgotten one, or joins an organization
- * with a role. A link works once, for 72 h; that of the first start for 15 minutes. One for a password ends with a newer one, one
- * into an organization when its maker is no owner any more. Who is signed in joins with that account, everybody else with a new
- * one. The secret stands in its query, since logs write paths only; the table has its SHA-256.
+ * Invitations: links by which a user chooses a password, the first or one for a forgotten one, or joins an organization with a role. A link
+ * works once, for 72 h; that of the first start for 15 minutes. A link for a password is replaced by a newer one; one into an organization
+ * is invalid once its creator is no longer an owner. A signed-in user joins with that account, anybody else with a new one. The secret is
+ * in the query, since logs only write paths; the table stores its SHA-256.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
@@ -22,9 +22,9 @@ import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
 /**
- * Makes an invitation for an account. Only the response has the link.
+ * Creates an invitation for an account. Only the response contains the link.
  *
- * @param minutes for which it works; 72 h by default
+ * @param minutes of validity; 72 h by default
  * @throws NotFoundError, ConflictError
  */
 export async function makeInvitation(
@@ -48,7 +48,6 @@ export async function makeInvitation(
   return { url: `${baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
 }
 
-/** Makes and uses invitations. */
 @Injectable()
 export class InvitationsService {
   constructor(
@@ -71,7 +70,7 @@ export class InvitationsService {
     return makeInvitation(this.peopleRepository, this.env, accountId, caller);
   }
 
-  /** Makes an invitation into an organization. Only the response has the link. @throws ConflictError */
+  /** Creates an invitation into an organization. Only the response contains the link. @throws ConflictError */
   async inviteMember(organizationId: string, role: Role, caller: Caller): Promise<InvitationDto> {
     if (this.passwordsService.isOff) throw passwordsOff();
     const secret = newSecret();
@@ -94,11 +93,11 @@ export class InvitationsService {
   }
 
   /**
-   * Uses a link up: sets the password, closes the sessions of the account, and signs the person in; or makes the person a member of
-   * the organization.
+   * Uses up a link: sets the password, closes the sessions of the account, and signs the user in; or makes the user a member of the
+   * organization.
    *
-   * @param person who is signed in; null: joins with a new account, by the name and the password of the form
-   * @returns leads to the organization, or home
+   * @param person the signed-in user; null: joins with a new account, by the name and password of the form
+   * @returns a redirect to the organization, or home
    * @throws InvalidInputError, PageError
    */
   async use(

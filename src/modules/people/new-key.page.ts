@@ -6,11 +6,11 @@ import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { keyLevels } from '../auth/access.types.js';
 
 /**
- * The form that creates an API key, of which {@link newKeyOf} reads the values.
+ * The form that creates an API key; {@link newKeyOf} reads its values.
  *
  * @param name of the form
  * @param namespaces names of those that the key can be limited to
- * @param account the account in words
+ * @param account the account, as shown to people
  */
 export function newKeyForm(view: FormsView, name: string, namespaces: string[], account: string): Html {
   const scopes = [

@@ -6,7 +6,7 @@ import { AccessService } from '../auth/access.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { newKeyOf } from './new-key.page.js';
 
-/** API keys of a person, as the forms of pages create and revoke them. */
+/** A user's API keys, as the forms of pages create and revoke them. */
 @Injectable()
 export class OwnKeysService {
   constructor(
@@ -14,7 +14,7 @@ export class OwnKeysService {
     private readonly accessService: AccessService,
   ) {}
 
-  /** The keys of a person, and the namespaces that one may be limited to. */
+  /** The user's keys, and the namespaces to which a key can be limited. */
   async list(person: SessionCaller) {
     const accounts = this.accessService.accountsWith(person, 'read');
     const [{ apiKeys }, ...names] = await Promise.all([
@@ -25,7 +25,7 @@ export class OwnKeysService {
   }
 
   /**
-   * Replaces the key that the field `id` names. The new one has its rights, and ends when it would have.
+   * Replaces the key that the field `id` names by one with the same rights and expiry.
    *
    * @throws as ApiKeysService
    */
@@ -42,7 +42,7 @@ export class OwnKeysService {
     await this.apiKeysService.revoke(person, person.accountId, keyIn(form), {});
   }
 
-  /** Creates a key of the person. @throws InvalidInputError for a wrong field; as ApiKeysService */
+  /** Creates a key for the user. @throws InvalidInputError for a wrong field; as ApiKeysService */
   async make(person: SessionCaller, form: URLSearchParams): Promise<{ name: string; key: string }> {
     const { name, key } = await this.apiKeysService.create(person, person.accountId, newKeyOf(form));
     return { name, key };

@@ -1,10 +1,10 @@
 /**
- * Passwords of people, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes
- * in base64url. A hash takes 32 MB and about 120 ms of a core, so three are computed at once, two of a network, and others wait. A
- * network has a third of the places, enough for an office, and a name has four.
+ * Passwords of users, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes in base64url.
+ * A hash takes 32 MB and about 120 ms of a core, so three are computed concurrently, at most two for a network, and others wait. The queue
+ * holds a third for one network, enough for an office, and four for one name.
  *
- * An unknown account, one without a password and a wrong password take the same work and have the same response. Attempts are
- * counted by address and by the name that was typed, before they are checked.
+ * An unknown account, one without a password and a wrong password take the same work and get the same response. Attempts are counted by
+ * address and by the entered name, before they are checked.
  */
 import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -23,10 +23,10 @@ const LOG_N = 15;
 const R = 8;
 const P = 1;
 
-/** Passwords at work: of all, and of one network. */
+/** Concurrent hashes: of all, and of one network. */
 const AT_ONCE = 3;
 const OF_NETWORK_AT_ONCE = 2;
-/** Passwords at work or waiting: of all, of one network, and for one name. */
+/** Passwords being checked or waiting: of all, of one network, and for one name. */
 const ACCEPTED_MAX = 600;
 const OF_NETWORK_MAX = 200;
 const OF_NAME_MAX = 4;
@@ -37,18 +37,17 @@ const scryptOf = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt
 export const PASSWORD_CHARS_MIN = 12;
 export const PASSWORD_CHARS_MAX = 200;
 
-/** The account of a password that was right, and its stored hash. */
+/** The account of a correct password, and its stored hash. */
 export interface RightPassword {
   accountId: string;
   passwordHash: string;
 }
 
-/** Hashes and checks passwords. */
 @Injectable()
 export class PasswordsService {
-  /** True: people sign in by another service only. Passwords and invitations are refused, and API keys of others than operators. */
+  /** True: users sign in by another service only. Rejects passwords, invitations, and API keys of accounts other than operators. */
   isOff = false;
-  /** A hash of no password: checked where there is none. */
+  /** A hash of a random value, checked where no password is stored. */
   private readonly dummy = format(randomBytes(16), randomBytes(32));
   private readonly accepted = new KeyedLimiter(OF_NETWORK_MAX, ACCEPTED_MAX);
   private readonly ofName = new KeyedLimiter(OF_NAME_MAX, Infinity);
@@ -62,8 +61,8 @@ export class PasswordsService {
   /**
    * Checks the password of an account, by the account's name.
    *
-   * @returns `wrong` also for an unknown account and one without a password; `too-many` after 10 attempts for the
-   * name, or `AUTH_FAILURES_MAX` of the address, within 15 minutes
+   * @returns `wrong`, including for an unknown account and one without a password; `too-many` after 10 attempts for the name, or
+   * `AUTH_FAILURES_MAX` of the address, within 15 minutes
    * @throws PageError while too many are checked
    */
   async check(
@@ -76,7 +75,7 @@ export class PasswordsService {
     if (!wasRight) return 'too-many';
     const account = name.includes('\0') ? null : await this.peopleRepository.findByName(name);
     const [, logN, r, p, salt = '', expected = ''] = (account?.passwordHash ?? this.dummy).split('$');
-    // Longer ones are never stored: no work for them.
+    // Longer ones are never stored: this saves the work of hashing them.
     const text = password.slice(0, 2 * PASSWORD_CHARS_MAX);
     const numbers = [logN, r, p].map(Number) as [number, number, number];
     const network = networkOf(this.requestLimits.peerAt(address) ?? '');
@@ -90,8 +89,8 @@ export class PasswordsService {
   }
 
   /**
-   * Sets a new password by the form of `/me`: `old`, `password` and `repeated`. Ends all other sessions. A session that began with
-   * an API key sets none.
+   * Sets a new password by the form of `/me`: `old`, `password` and `repeated`. Closes all other sessions. A session that began with an API
+   * key cannot set one.
    *
    * @throws InvalidInputError, ForbiddenError, TooManyError; PageError while too many are checked
    */
@@ -100,7 +99,7 @@ export class PasswordsService {
     { accountId, accountName, keyId: sessionId, rootKeyId }: SessionCaller,
     form: URLSearchParams,
   ): Promise<void> {
-    // A password outlives the key: whoever has a key for a moment would sign in forever.
+    // A password outlives the key: anybody who has a key for a moment could sign in forever.
     if (rootKeyId !== undefined)
       throw new ForbiddenError('You signed in with an API key, so you cannot set a password');
     const password = this.newPasswordIn(form);
@@ -111,16 +110,16 @@ export class PasswordsService {
   }
 
   /**
-   * Removes the password of an account, and closes its sessions, its logins and its unused invitations.
+   * Removes the password of an account, and revokes its sessions, client authorizations and unused invitations.
    *
-   * @param always ends them even if it has no password
+   * @param always revokes them even if it has no password
    * @returns false without a password
    */
   remove(actor: Actor, accountId: string, always = false): Promise<boolean> {
     return this.peopleRepository.removePassword(actor, accountId, always);
   }
 
-  /** The new password of a form, by the fields `password` and `repeated`. @throws InvalidInputError for one that cannot be used */
+  /** The new password of a form, by the fields `password` and `repeated`. @throws InvalidInputError for an unusable one */
   newPasswordIn(form: URLSearchParams): string {
     const password = form.get('password') ?? '';
     const chars = [...password].length;
@@ -132,7 +131,7 @@ export class PasswordsService {
     return password;
   }
 
-  /** The stored form of a new password. @throws PageError while too many are checked */
+  /** @throws PageError while too many are checked */
   async hash(password: string): Promise<string> {
     const salt = randomBytes(16);
     return format(salt, await this.derive(password, salt, [LOG_N, R, P]));

@@ -1,4 +1,4 @@
-/** The pages of people: sign in, choose a password, one's own page. Words for people who never read the API. */
+/** The pages of users: sign in, choose a password, account page. Written for people who never read the API. */
 import {
   actions,
   badge,
@@ -29,10 +29,9 @@ import type { SignOutLink } from './sign-in-way.types.js';
 import { newKeyForm, shownKey } from './new-key.page.js';
 import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
-/** Guides for the first minutes: to use, to publish, to operate. */
 const FIRST_GUIDES = ['docs/guides/connect.md', 'docs/guides/publish.md', 'docs/guides/operate.md'];
 
-/** The page of `/` for who is not signed in. @param guides the pages of the documentation */
+/** The page of `/` for visitors who are not signed in. @param guides the pages of the documentation */
 export function startPage(env: PageEnv, guides: { path: string; title: string }[]): Page {
   return page(
     env,
@@ -68,18 +67,18 @@ const NEW_PASSWORD: Field[] = [
   { name: 'repeated', label: 'The same again', ...newPassword },
 ];
 
-/** The page of `/login`. The name in `rejected` and `next` are kept after an error. */
+/** The page of `/login`. It keeps the name in `rejected` and `next` after an error. */
 export interface LoginView {
   token: Html;
   next: string | null;
   rejected?: RejectedForm;
   /** Address of the form; `login` by default. */
   action?: string;
-  /** Name of the app that wants to act for the person. */
+  /** The app that requests authorization. */
   app?: string;
   /** False: only the other ways, and API keys of operators. */
   hasPasswords: boolean;
-  /** The other ways of signing in, each with the reason why nobody can use it now. */
+  /** The other ways of signing in, each with the reason why it is unavailable now. */
   ways: { name: string; label: string; problem: string | null }[];
 }
 
@@ -109,20 +108,18 @@ ${hasPasswords && html`<p class="soft">No account or no password? The operator o
   );
 }
 
-/** The page after a sign-out. */
 export function signedOutPage(env: PageEnv, links: SignOutLink[]): Page {
   const buttons = links.map(({ label, url }) => html`<a class="button" href="${url}">${label}</a>`);
   return page(env, 'You are signed out', html`<a class="button primary" href="login">Sign in</a> ${buttons}`);
 }
 
-/** The page of an invitation. */
 export interface InvitationView {
   token: Html;
   accountName: string;
   rejected?: RejectedForm;
 }
 
-/** The page on which a person chooses the first password, or a new one. Its form goes to the address of the link. */
+/** The page on which a user chooses the first password, or a new one. Its form posts to the address of the link. */
 export function invitationPage(env: PageEnv, { token, accountName, rejected }: InvitationView): Page {
   const account = {
     name: '',
@@ -139,19 +136,17 @@ ${formOf({ token, address: '', rejected }, 'invite', [account, ...NEW_PASSWORD],
   );
 }
 
-/** The page of an invitation into an organization. */
 export interface JoinView {
   token: Html;
   organization: string;
   role: Role;
-  /** The person who is signed in; null for nobody. */
+  /** The signed-in user; null without one. */
   person: SessionCaller | null;
   rejected?: RejectedForm;
-  /** Path and query of the page. */
   next: string;
 }
 
-/** The page on which a person joins an organization: with a button who is signed in, everybody else with a new account. */
+/** The page on which a user joins an organization: signed in, by a button, otherwise with a new account. */
 export function joinPage(env: PageEnv, { token, organization, role, person, rejected, next }: JoinView): Page {
   const intro = person
     ? html`<p>You are signed in as <strong>${person.accountName}</strong>.</p>`
@@ -167,35 +162,31 @@ ${formOf({ token, address: '', rejected }, 'invite', fields, end, { action: null
   );
 }
 
-/** The page `/me`. */
 export interface MeView {
   token: Html;
   accountName: string;
   isOperator: boolean;
   timeZone: string | null;
   limits?: AccountLimits;
-  /** Way to `/`. */
+  /** Relative path to `/`. */
   root: string;
   sessions: ShownSession[];
-  /** Id of the session of this browser. */
   keyId: string;
   apiKeys: Awaited<ReturnType<ApiKeysService['list']>>['apiKeys'];
   memberships: Awaited<ReturnType<MembersService['organizationsOf']>>['memberships'];
-  /** Names of the namespaces that a key may be limited to. */
+  /** Names of the namespaces to which a key can be limited. */
   namespaces: string[];
-  /** A new key. */
   once: ShownOnce | null;
   rejected?: RejectedForm;
   /** The API key that the session began with; undefined for a password. */
   rootKeyId?: string;
-  /** The sentence of what was done just now. */
+  /** The message about the action just performed. */
   notice: string | null;
   hasPasswords: boolean;
   /** The parts of other ways of signing in. */
   ways: Html[];
 }
 
-/** A person's own page. */
 export function mePage(view: MeView): Framed {
   const { token, root, accountName, isOperator, rootKeyId, namespaces, memberships, limits, notice, rejected } = view;
   const keyForms = { token, address: `${root}me/keys`, rejected };
@@ -251,7 +242,7 @@ function keysSection({ apiKeys, root }: MeView, forms: FormsView): Html {
   );
 }
 
-/** Names of browsers and systems in the order in which a `User-Agent` is searched: most name others too. */
+/** Names of browsers and systems in the order in which a `User-Agent` is searched: most also name others. */
 const BROWSERS = {
   Edge: /\bEdg/,
   Opera: /\bOPR\//,
@@ -268,7 +259,7 @@ const SYSTEMS = {
   Linux: /Linux/,
 };
 
-/** The browser and the system of a `User-Agent`, such as "Firefox on Linux"; what it begins with for an unknown one. */
+/** The browser and system of a `User-Agent`, such as "Firefox on Linux"; its beginning if unknown. */
 export function browserOf(agent: string): string {
   const nameIn = (names: Record<string, RegExp>) => Object.entries(names).find(([, sign]) => sign.test(agent))?.[0];
   const [browser, system] = [nameIn(BROWSERS), nameIn(SYSTEMS)];

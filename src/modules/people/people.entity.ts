@@ -2,7 +2,7 @@ import { Check, Column, CreateDateColumn, Entity, ForeignKey, Generated, Index, 
 import { roles, type Role } from '../auth/access.types.js';
 import { Account, ApiKey } from '../auth/account.entity.js';
 
-/** The person who signs in as an account. Exists from the first password on. */
+/** The user who signs in as an account. Exists from the first password on. */
 @Entity('people')
 export class Person {
   @ForeignKey(() => Account, { name: 'people_account_fk', onDelete: 'CASCADE' })
@@ -17,7 +17,7 @@ export class Person {
   passwordAt: Date | null;
 }
 
-/** A browser that is signed in. The cookie has the secret, this row its SHA-256. */
+/** A signed-in browser. The cookie holds the secret, this row its SHA-256. */
 @Entity('sessions')
 export class Session {
   @PrimaryColumn('bytea')
@@ -28,23 +28,21 @@ export class Session {
   @Column('uuid')
   id: string;
 
-  /** CASCADE: a session goes with its account. */
+  /** CASCADE: deleting the account deletes its sessions. */
   @Index('sessions_account')
   @ForeignKey(() => Account, { name: 'sessions_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** The API key that it began with; null: a password. CASCADE: the session ends when the key is revoked. */
+  /** The API key that it began with; null: a password. CASCADE: revoking the key closes the session. */
   @Index('sessions_key', { where: '"key_id" IS NOT NULL' })
   @ForeignKey(() => ApiKey, { name: 'sessions_key_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'key_id', nullable: true })
   keyId: string | null;
 
-  /** The client address of the sign-in. */
   @Column('text')
   address: string;
 
-  /** The `User-Agent` of the sign-in, shortened. */
   @Column('text')
   agent: string;
 
@@ -59,14 +57,14 @@ export class Session {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** Its end however often it is used; null for a password and for a key. */
+  /** Latest expiry, however often the session is used; null if it began with a password or key. */
   @Column({ type: 'timestamptz', name: 'ends_at', precision: 3, nullable: true })
   endsAt: Date | null;
 }
 
 /**
- * A link by which a person chooses a password, or joins an organization, once. The link has the secret, this row its SHA-256. Or
- * an invitation of one account into an organization, without a link.
+ * A link by which a user chooses a password or joins an organization, once; the link holds the secret, this row its SHA-256. Or an
+ * invitation of one account into an organization, without a link.
  */
 @Entity('invitations')
 @Index('invitations_invited', ['invitedId', 'accountId'], { unique: true })
@@ -75,13 +73,13 @@ export class Invitation {
   @PrimaryColumn('bytea')
   hash: Buffer;
 
-  /** CASCADE: an invitation goes with its account. */
+  /** CASCADE: deleting the account deletes its invitations. */
   @Index('invitations_account')
   @ForeignKey(() => Account, { name: 'invitations_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** Null: for a password of the account. Otherwise the account is an organization, which the person joins with this role. */
+  /** Null: for a password of the account. Otherwise the account is an organization, which the user joins with this role. */
   @Column('text', { nullable: true })
   role: Role | null;
 
@@ -89,16 +87,16 @@ export class Invitation {
   @Column('uuid')
   id: string;
 
-  /** The only account that may accept it, without a link; null for whoever has the link. CASCADE: it goes with the account. */
+  /** The only account that can accept it, without a link; null for the holder of the link. CASCADE: deleting the account deletes it. */
   @ForeignKey(() => Account, { name: 'invitations_invited_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'invited_id', nullable: true })
   invitedId: string | null;
 
-  /** The account that made it. No foreign key: it is a record. */
+  /** The account that created it. No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 
-  /** The API key that made it, or the key of its session; null for a password and for what the service made. No foreign key. */
+  /** The API key that created it, or the key of its session; null for a password and for Slipway itself. No foreign key. */
   @Column('uuid', { name: 'made_by_key', nullable: true, default: () => 'current_credential()' })
   madeByKey: string | null;
 

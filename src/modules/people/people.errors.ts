@@ -1,20 +1,18 @@
 import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import { PlainPageError } from '../../platform/pages/page.js';
 
-/** People sign in by another service only. */
 export function passwordsOff(): ForbiddenError {
   return new ForbiddenError(
     'Forbidden: passwords and invitations are off, since people sign in with their company account',
   );
 }
 
-/** Too many passwords are being checked. */
 export function passwordsBusy(): PlainPageError {
   const message = 'Go back and try again in a few seconds.';
   return new PlainPageError('rate_limited', 'rate_limited', 'Many people sign in right now', message, 2);
 }
 
-/** An invitation link that was used, has expired, was replaced by a newer one, or never existed. */
+/** For an invitation link that was used, has expired, was replaced by a newer one, or never existed. */
 export function invitationEnded(): PlainPageError {
   return new PlainPageError(
     'gone',

@@ -15,7 +15,7 @@ import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
-/** People who sign in with a browser: sessions, passwords, invitations and their pages. */
+/** Users who sign in with a browser: sessions, passwords, invitations and their pages. */
 @Module({})
 export class PeopleModule implements NestModule {
   static readonly forRoles = roleModule((env) => ({
@@ -42,7 +42,7 @@ export class PeopleModule implements NestModule {
       ],
     },
   }));
-  /** The links of a page start from its address without a slash at the end. */
+  /** The links of a page are relative to its address without a trailing slash. */
   configure(consumer: MiddlewareConsumer): void {
     consumer.apply(withoutLastSlash).forRoutes('login', 'me', 'me/access', 'invite');
   }

@@ -10,41 +10,39 @@ import { BY_OWNER, INVITATIONS_MAX, OPEN_INVITATIONS, ORGANIZATION_NAMES, ROLES 
 import type { SessionCaller } from '../auth/access.types.js';
 import type { Session } from './people.entity.js';
 
-/** A new row of `sessions`. */
 export interface NewSession extends Pick<Session, 'hash' | 'accountId' | 'keyId' | 'address' | 'agent'> {
-  /** The password that it begins with, as it was stored when it was checked; null for a key. */
+  /** The hash of the password with which it begins, as stored when it was checked; null for a key. */
   passwordHash: string | null;
-  /** Its longest life, for a person whom another service signs in; absent for a password and for a key. */
+  /** Maximum lifetime, for a user who signs in through another service; absent for a password and a key. */
   hours?: number;
 }
 
-/** The account that an invitation is for. `role`: with which a person joins it, an organization; null for a password. */
+/** The account that an invitation is for. `role`: with which a user joins it, an organization; null for a password. */
 export interface Invited {
   accountId: string;
   accountName: string;
   role: Role | null;
 }
 
-/** A browser that is signed in. */
 export type ShownSession = Pick<Session, 'id' | 'agent' | 'address' | 'createdAt' | 'lastUsedAt'>;
 
-/** Life of a session from its last use on; the use is noted at most once an hour. */
+/** Lifetime of a session after its last use; the use is stored at most once an hour. */
 const LIFE = `interval '14 days'`;
 
-/** Sessions of an account. The least recently used ones end. */
+/** Sessions of an account. The least recently used ones are closed. */
 const SESSIONS_MAX = 100;
 
-/** A person who is signed in, with the own limits of the account, and its memberships in the form of `readMemberships`. */
+/** A signed-in user, with the account's own limits, and its memberships in the form of `readMemberships`. */
 export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships' | 'limits' | 'rootKeyId'> {
   rootKeyId: string | null;
   overrides: Partial<AccountLimits> | null;
   roles: string | null;
 }
 
-/** Of `sessions s` with the key `k` that it began with, if any. */
+/** SQL on `sessions s` and the key `k` that it began with, if any. */
 const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())';
 
-/** SQL: account `a` accepts a session with this key. A suspension spares the sessions that operators begin with a key. */
+/** SQL: account `a` accepts a session with this key. A suspension spares sessions that operators begin with a key. */
 const isAccepted = (key: string) =>
   `a.disabled_at IS NULL AND (a.credentials_suspended_at IS NULL OR a.is_operator AND ${key} IS NOT NULL)`;
 
@@ -68,23 +66,24 @@ const CURRENT = new PreparedStatement<SignedInRow>(
 export class PeopleRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The person of a session that has not ended; notes the use of the session. */
+  /** The user of an open session; stores the use of the session. */
   current(hash: Buffer): Promise<SignedInRow | null> {
     return CURRENT.findOne(this.database, [hash]);
   }
 
   /**
-   * Adds a session, and ends another one and those beyond the limit of the account.
+   * Adds a session, and closes the replaced one and those beyond the limit of the account.
    *
    * @param replaced the session that the browser had; null for none
-   * @returns false for an organization with members, and when the account was disabled, or the key or password it begins with ended, in the meantime
+   * @returns false for an organization with members, and when the account was disabled, or the key or password it begins with was revoked
+   * meanwhile
    */
   addSession(
     { hash, accountId, keyId, passwordHash, address, agent, hours }: NewSession,
     replaced: Buffer | null,
   ): Promise<boolean> {
     return transactionOf(this.database, { accountId, keyId }, async (tx) => {
-      // Shared lock: what closes the sessions of an account locks it too, so none begins behind its back.
+      // Shared lock: closing the sessions of an account locks it too, so none begins unnoticed.
       await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR SHARE', [accountId]);
       const added = await tx.query<unknown[]>(
         `INSERT INTO sessions (hash, account_id, key_id, address, agent, expires_at, ends_at)
@@ -114,7 +113,7 @@ export class PeopleRepository {
     await this.database.query('DELETE FROM sessions WHERE hash = $1', [hash]);
   }
 
-  /** Ends a session by its id. @returns false when it no longer exists or is of another account */
+  /** Closes a session by its id. @returns false when it no longer exists or belongs to another account */
   async endSessionById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     const sql = 'DELETE FROM sessions WHERE id = $1 AND account_id = $2 RETURNING id';
     const [ended] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, [id, accountId]));
@@ -126,7 +125,7 @@ export class PeopleRepository {
     await transactionOf(this.database, person, (tx) => tx.query(sql, [person.accountId]));
   }
 
-  /** Ends all sessions but those that another service began, and those of operators with a key. */
+  /** Closes all sessions except those that another service began, and those of operators with a key. */
   async endOtherSessions(): Promise<void> {
     await this.database.query(
       `DELETE FROM sessions s USING accounts a
@@ -134,7 +133,7 @@ export class PeopleRepository {
     );
   }
 
-  /** Sessions of an account that have not ended, the last used first. */
+  /** Open sessions of an account, the last used first. */
   sessionsOf(accountId: string): Promise<ShownSession[]> {
     return this.database.query(
       `SELECT s.id, s.agent, s.address, s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt"
@@ -144,7 +143,7 @@ export class PeopleRepository {
     );
   }
 
-  /** The ids among these of sessions that have not ended, of enabled accounts. */
+  /** The ids among these of open sessions of enabled accounts. */
   async validAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT s.id FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
@@ -154,7 +153,7 @@ export class PeopleRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** The enabled account of this name, with its password; null when there is none. */
+  /** The enabled account of this name, with its password; null if there is none. */
   async findByName(name: string): Promise<{ accountId: string; passwordHash: string | null } | null> {
     const [row] = await this.database.query<{ accountId: string; passwordHash: string | null }[]>(
       `SELECT a.id AS "accountId", p.password_hash AS "passwordHash"
@@ -165,9 +164,9 @@ export class PeopleRepository {
   }
 
   /**
-   * Sets a password, and closes the sessions of the account and its unused invitations.
+   * Sets a password, and closes the sessions of the account and revokes its unused invitations.
    *
-   * @param keptSessionId id of the session that goes on; null for none
+   * @param keptSessionId the session to keep; null for none
    */
   setPassword(accountId: string, passwordHash: string, keptSessionId: string | null): Promise<void> {
     return transactionOf(this.database, { accountId, keyId: keptSessionId }, async (tx) => {
@@ -177,10 +176,10 @@ export class PeopleRepository {
   }
 
   /**
-   * Removes the password of an account, and closes its sessions, logins and unused invitations.
+   * Removes the password of an account, and revokes its sessions, client authorizations and unused invitations.
    *
-   * @param always ends them even when it has no password
-   * @returns false when it has none
+   * @param always revokes them even if it has no password
+   * @returns false if it has none
    */
   removePassword(actor: Actor, accountId: string, always = false): Promise<boolean> {
     return transactionOf(this.database, actor, async (tx) => {
@@ -196,10 +195,10 @@ export class PeopleRepository {
   }
 
   /**
-   * Adds an invitation, and ends the older unused ones of the account.
+   * Adds an invitation, and revokes the older unused ones of the account.
    *
-   * @param minutes for which it works
-   * @returns its end; `disabled` for a disabled account, `members` for an organization that has them, and null without the account
+   * @param minutes of validity
+   * @returns its expiry; `disabled` for a disabled account, `members` for an organization that has them, and null without the account
    */
   addInvitation(
     actor: Actor,
@@ -226,13 +225,13 @@ export class PeopleRepository {
   }
 
   /**
-   * Adds an invitation into an organization that works for 72 h.
+   * Adds an invitation into an organization that is valid for 72 h.
    *
-   * @returns its end; `full` for one too many, and null where its maker may not
+   * @returns its expiry; `full` at the limit, and null if the creator is not allowed to invite
    */
   addMemberInvitation(actor: Actor, organizationId: string, role: Role, hash: Buffer): Promise<Date | 'full' | null> {
     return transactionOf(this.database, actor, async (tx) => {
-      // Locked, so that two at the same moment count each other.
+      // Locked, so that two concurrent requests count each other.
       await lockAccount(tx, organizationId);
       const [{ open }] = await tx.query<[{ open: number }]>(OPEN_INVITATIONS, [organizationId]);
       if (open >= INVITATIONS_MAX) return 'full';
@@ -259,10 +258,10 @@ export class PeopleRepository {
     return row ?? null;
   }
 
-  /** Uses an invitation up, and sets the password of its account. @returns false when it ended in the meantime */
+  /** Uses up an invitation, and sets the password of its account. @returns false when it was revoked or expired meanwhile */
   useInvitation(hash: Buffer, accountId: string, passwordHash: string): Promise<boolean> {
     return transactionOf(this.database, { accountId }, async (tx) => {
-      // Locked first, as by what ends invitations.
+      // Locked first, as when revoking invitations.
       const account = await lockAccount(tx, accountId);
       if (!account || account.isDisabled) return false;
       const [used] = await tx.query<[unknown[]]>(
@@ -288,7 +287,7 @@ export class PeopleRepository {
   }
 }
 
-/** Locks an account against other changes of its password, sessions and invitations. Null when there is none. */
+/** Locks an account against other changes of its password, sessions and invitations. Null without the account. */
 async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDisabled: boolean } | null> {
   const [row] = await tx.query<{ isDisabled: boolean }[]>(
     'SELECT disabled_at IS NOT NULL AS "isDisabled" FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
@@ -297,7 +296,7 @@ async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDi
   return row ?? null;
 }
 
-/** Stores a password, and ends the logins of the account and the links for it that were made before. */
+/** Stores a password, and revokes the account's earlier client authorizations and password links. */
 async function storePassword(
   tx: EntityManager,
   accountId: string,
@@ -312,7 +311,9 @@ async function storePassword(
   await endLogins(tx, accountId, keptSessionId);
 }
 
-/** Ends the sessions, logins and unused invitations of an account. @param keptSessionId id of the session that goes on; null for none */
+/**
+ * Revokes the sessions, client authorizations and unused invitations of an account. @param keptSessionId the session to keep; null for none
+ */
 async function endLogins(tx: EntityManager, accountId: string, keptSessionId: string | null): Promise<void> {
   await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, keptSessionId]);
   await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);

@@ -1,10 +1,10 @@
 /**
- * Sessions of people in a browser. The cookie has a random secret, the table its SHA-256, so every process knows every session
- * and a sign-out counts in all of them at the same time. The cookie opens pages only, as the caller of `@Page`: REST, MCP and run endpoints
- * read the header `Authorization` and nothing else.
+ * Browser sessions of users. The cookie holds a random secret, the table its SHA-256, so every process knows every session, and a sign-out
+ * takes effect in all of them at the same time. The cookie opens pages only, as the caller of `@Page`: REST, MCP and run endpoints read
+ * only the header `Authorization`.
  *
- * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session,
- * whose row decides: 14 days from the last use on, and not longer than the API key or the hours that it began with.
+ * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session, whose row
+ * decides: 14 days after the last use, and no longer than the API key or the hours that it began with.
  */
 import { Injectable } from '@nestjs/common';
 import type { Actor } from '../../platform/database/actor.js';
@@ -19,10 +19,9 @@ import { PeopleRepository, type NewSession, type ShownSession } from './people.r
 
 const AGENT_CHARS_MAX = 200;
 
-/** Chromium keeps no cookie for longer. */
+/** Chromium keeps cookies no longer. */
 const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 
-/** Begins, reads and ends sessions. */
 @Injectable()
 export class SessionsService implements SessionSource {
   constructor(
@@ -32,10 +31,10 @@ export class SessionsService implements SessionSource {
   ) {}
 
   /**
-   * The person who is signed in at a browser. Takes one query, none without the cookie.
+   * The user signed in at a browser. Takes one query, none without the cookie.
    *
-   * @returns null for no, an unknown or an expired session, for one of a disabled account, and for one that began with an API
-   * key that was revoked or has expired
+   * @returns null without a cookie, for an unknown or expired session, for a disabled account, and for a session that began with an API key
+   * that was revoked or has expired
    */
   async current({ sessionSecret }: Pick<ClientContext, 'sessionSecret'>): Promise<SessionCaller | null> {
     const row = isSecret(sessionSecret) ? await this.peopleRepository.current(hashSecret(sessionSecret)) : null;
@@ -55,9 +54,9 @@ export class SessionsService implements SessionSource {
   }
 
   /**
-   * Signs a person in: with a new secret, and in place of the session that the browser had.
+   * Signs a user in: with a new secret, replacing the session that the browser had.
    *
-   * @returns the cookie for the browser; null when the account was disabled, or the key or password ended, in the meantime
+   * @returns the cookie for the browser; null when the account was disabled, or the key or password was revoked meanwhile
    */
   async begin(
     { address, userAgent, sessionSecret }: ClientContext,
@@ -76,7 +75,7 @@ export class SessionsService implements SessionSource {
     return { name: SESSION_COOKIE, value: '', seconds: 0 };
   }
 
-  /** Signs out all browsers of the person at a browser. @returns the cookie for it */
+  /** Signs out all browsers of the user of this browser. @returns the cookie for it */
   async endEverywhere(client: ClientContext): Promise<OwnCookie> {
     const person = await this.current(client);
     if (person) await this.endAll(person);
@@ -88,17 +87,17 @@ export class SessionsService implements SessionSource {
     return this.peopleRepository.endSessionsOf(actor);
   }
 
-  /** Signs out all browsers that neither another service nor an operator with a key signed in. */
+  /** Signs out all browsers except those that another service signed in, and those of operators with a key. */
   endOthers(): Promise<void> {
     return this.peopleRepository.endOtherSessions();
   }
 
-  /** Signs a browser out by the id of its session. @returns false when it no longer exists or is of another account */
+  /** Signs a browser out by the id of its session. @returns false when it no longer exists or belongs to another account */
   endById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     return this.peopleRepository.endSessionById(actor, id, accountId);
   }
 
-  /** The browsers that are signed in as an account, the last used first. */
+  /** The signed-in browsers of an account, the last used first. */
   list(accountId: string): Promise<ShownSession[]> {
     return this.peopleRepository.sessionsOf(accountId);
   }

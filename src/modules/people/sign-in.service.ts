@@ -12,11 +12,11 @@ import { loginPage, type LoginView } from './people-pages.js';
 import type { SignInWay, SignOutLink } from './sign-in-way.types.js';
 import { SessionsService } from './sessions.service.js';
 
-/** Also for an unknown account and one without a password. */
+/** Also used for an unknown account and one without a password. */
 const WRONG =
   'The account or the password is wrong. Check both, and try again. Members of an organization sign in with their own accounts.';
 
-/** For the right password alone. */
+/** Used only after the correct password. */
 const OVER =
   'This account is disabled, or an organization whose members sign in with their own accounts. Ask the operator of this service.';
 
@@ -29,13 +29,11 @@ const TOO_MANY = 'Too many attempts. Wait 15 minutes, or sign in with an API key
 const SCOPED =
   'This API key may do only a part of what its account may. Use a key without such limits, or your password.';
 
-/** Content of the page with the form. `next` may be any value. */
 type LoginRequest = Omit<LoginView, 'token' | 'ways' | 'next' | 'hasPasswords'> & { next: unknown };
 
-/** Signs people in by the form of `/login`. */
+/** Signs users in by the form of `/login`. */
 @Injectable()
 export class SignInService {
-  /** The ways of signing in that modules have added. */
   readonly ways: SignInWay[] = [];
 
   constructor(
@@ -45,7 +43,6 @@ export class SignInService {
     private readonly env: Env,
   ) {}
 
-  /** The page with the form. */
   async page({ next, ...view }: LoginRequest, status = 200): Promise<PlainPage> {
     const ways = await Promise.all(this.ways.map(async (way) => ({ ...way, problem: await way.problem() })));
     const hasPasswords = !this.passwordsService.isOff;
@@ -55,7 +52,7 @@ export class SignInService {
     );
   }
 
-  /** Returns links by which the person at a browser also signs out where the other ways sign in. */
+  /** Returns links by which the user of a browser also signs out of the services that signed it in. */
   async signOutLinks(client: ClientContext): Promise<SignOutLink[]> {
     const person = this.ways.length === 0 ? null : await this.sessionsService.current(client);
     if (!person) return [];
@@ -63,7 +60,7 @@ export class SignInService {
     return links.filter((link) => !!link);
   }
 
-  /** Redirects to the page that was asked for, or to the first one. @param cookies set at the browser */
+  /** Redirects to the requested page, or to the first one. @param cookies set in the browser */
   redirect(next: unknown, ...cookies: OwnCookie[]): Redirect {
     return new Redirect(ownNext(next)?.slice(1) ?? 'ui/', cookies);
   }
