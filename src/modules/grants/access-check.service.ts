@@ -1,12 +1,12 @@
 /**
- * Why an account may call a server, a connection or a namespace, or may not. Asks the rule of every call (`AccessService.isAllowed`)
- * with what was granted, and names the facts behind the response: the owner, the role in its organization, each grant, the
- * visibility, the scopes of the asking key, the suspension.
+ * Explains why an account can or cannot call a server, connection or namespace. Asks the rule of every call (`AccessService.isAllowed`) and
+ * names the facts behind the decision: the owner, the role in its organization, each grant, the visibility, the scopes of the caller's key,
+ * the suspension. Reads no contents.
  *
- * Every account asks about itself, of what it may find; the owner of a target, and editors of its organization, about every
- * account; the operator about all. No contents are read. What the caller may not find looks missing.
+ * Every account can ask about itself and the targets it can find; the owner of a target, and editors of its organization, about every
+ * account; the operator about all.
  *
- * Fails: 404 for a target or an account that is missing, 403 for another account's right to a target of others.
+ * Fails: 404 for a target that is missing or hidden and for a missing account, 403 for another account's access to a target of others.
  */
 import { Injectable } from '@nestjs/common';
 import { ForbiddenError, NotFoundError } from '../../platform/errors/domain-error.js';
@@ -20,7 +20,6 @@ import type { TargetKind, TargetName } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { GrantsRepository, type OpeningGrant } from './grants.repository.js';
 
-/** Explains decisions on access. */
 @Injectable()
 export class AccessCheckService {
   constructor(
@@ -36,7 +35,7 @@ export class AccessCheckService {
     const account = await this.grantsRepository.findAccount(accountName ?? caller.accountId);
     if (!account) throw new NotFoundError('No account has this id or name');
     const row = await this.targetsService.find(target);
-    // Also read for what does not exist: otherwise the time of the response would tell.
+    // Also read for missing targets: otherwise the response time would reveal them.
     const ownGrants = await this.grantsRepository.opening(caller.accountId, target);
     const { ownerId, visibility } = row ?? { ownerId: ANONYMOUS.accountId, visibility: null };
     const place = { ownerId, namespace: target.namespace, visibility };
@@ -44,7 +43,7 @@ export class AccessCheckService {
     const mayFind =
       caller.isOperator || this.accessService.isAllowed(caller, 'discover', { ...place, granted: ownGrants[0]?.level });
     if (!row || !mayFind) throw new NotFoundError(`"${on}" does not exist`);
-    // eslint-disable-next-line no-restricted-syntax -- Every account asks about itself.
+    // eslint-disable-next-line no-restricted-syntax -- Every account can ask about itself.
     const isSelf = account.id === caller.accountId;
     if (!isSelf && !caller.isOperator && !this.accessService.isAllowed(caller, 'administer', place)) {
       throw new ForbiddenError('Forbidden: only its owner asks about other accounts. Omit account for your own.');

@@ -3,7 +3,7 @@ import { Account } from '../auth/account.entity.js';
 import { Server } from '../servers/server.entity.js';
 import { Grant } from './grant.entity.js';
 
-/** An account asks for access to a server. Open until it is decided; deleted after 30 days. */
+/** A request of an account for access to a server. Open until it is decided; deleted after 30 days. */
 @Entity('access_requests')
 @Index('access_requests_open', ['accountId', 'serverId'], { unique: true, where: 'decided_at IS NULL' })
 @Index('access_requests_account', ['accountId', 'createdAt'])
@@ -12,17 +12,16 @@ export class AccessRequest {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The account that asks. CASCADE: a request goes with it. */
+  /** The requester. CASCADE: deleting the account deletes its requests. */
   @ForeignKey(() => Account, { name: 'access_requests_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** CASCADE: a request goes with its server. */
+  /** CASCADE: deleting the server deletes its requests. */
   @ForeignKey(() => Server, { name: 'access_requests_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
 
-  /** The reason, in the words of the asker. */
   @Column('text')
   text: string;
 
@@ -38,11 +37,11 @@ export class AccessRequest {
   @Column('uuid', { name: 'decided_by', nullable: true })
   decidedBy: string | null;
 
-  /** The sentence of a refusal; null for a grant. */
+  /** The reason of a rejection; null for a grant. */
   @Column('text', { nullable: true })
   answer: string | null;
 
-  /** The grant that was given; null also after its withdrawal. */
+  /** The grant that was given; null after it was revoked, too. */
   @Index('access_requests_grant')
   @ForeignKey(() => Grant, { name: 'access_requests_grant_fk', onDelete: 'SET NULL' })
   @Column('uuid', { name: 'grant_id', nullable: true })

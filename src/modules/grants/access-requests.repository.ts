@@ -8,10 +8,9 @@ const ROWS = `SELECT r.id, r.account_id AS "accountId", a.name AS "accountName",
   FROM access_requests r JOIN accounts a ON a.id = r.account_id
   JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
-/** Requests for one server; made by one account; open ones that an account decides as an owner or editor. */
+/** Requests for one server; of one requester; or the open ones that an account can decide as an owner or editor. */
 export type RequestsOf = { serverId: string; isOpen?: boolean } | { accountId: string } | { deciderId: string };
 
-/** The condition on `access_requests r`, and its value `$1`. */
 function conditionOf(of: RequestsOf): [condition: string, id: string] {
   if ('serverId' in of) return [`r.server_id = $1${of.isOpen ? ' AND r.decided_at IS NULL' : ''}`, of.serverId];
   if ('accountId' in of) return ['r.account_id = $1', of.accountId];
@@ -24,7 +23,6 @@ function conditionOf(of: RequestsOf): [condition: string, id: string] {
   ];
 }
 
-/** SQL on the table `access_requests`. */
 @Injectable()
 export class AccessRequestsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -33,7 +31,7 @@ export class AccessRequestsRepository {
    * Stores a request, or finds the open one of this account and server.
    *
    * @param max requests of an account within a day
-   * @returns null when the account has made as many; the id otherwise
+   * @returns the id; null when the account has reached the maximum
    * @throws QueryFailedError (23503) when the server was deleted meanwhile
    */
   openRequest(
@@ -43,7 +41,7 @@ export class AccessRequestsRepository {
     max: number,
   ): Promise<{ id: string; created: boolean } | null> {
     return this.database.transaction(async (tx) => {
-      // Locked, so that two requests at the same moment count each other.
+      // Locked, so that two concurrent requests count each other.
       await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
       const [open] = await tx.query<{ id: string }[]>(
         'SELECT id FROM access_requests WHERE account_id = $1 AND server_id = $2 AND decided_at IS NULL',
@@ -60,7 +58,7 @@ export class AccessRequestsRepository {
     });
   }
 
-  /** A request; null when the server has none of this id. */
+  /** Null when the server has no request with this id. */
   async find(id: string, serverId: string): Promise<AccessRequestRow | null> {
     const [row] = await this.database.query<AccessRequestRow[]>(`${ROWS} WHERE r.id = $1 AND r.server_id = $2`, [
       id,
@@ -91,7 +89,7 @@ export class AccessRequestsRepository {
   /**
    * Closes an open request.
    *
-   * @param answer the sentence of a refusal; null for a grant
+   * @param answer the reason of a rejection; null for a grant
    * @returns false when it was decided or deleted meanwhile
    */
   async decide(

@@ -1,6 +1,6 @@
 /**
- * Requests for access to servers that an account may find. One is open for an account and a server until it is decided: a
- * grant of who may grant to the asker, or a refusal with a message by whoever may manage the server. The asker reads the response.
+ * Requests for access to servers that an account can find. An account has at most one open request for a server. It is decided by a grant,
+ * from a caller who can grant, or by a rejection with a message, from a caller who can manage the server. The requester reads the decision.
  *
  * Fails: 429 for the 21st request of an account within a day, 409 for the owner's own server and for a decided request.
  */
@@ -24,10 +24,8 @@ import {
 import { AccessRequestsRepository, type RequestsOf } from './access-requests.repository.js';
 import { GrantsService } from './grants.service.js';
 
-/** Requests that an account may make within a day. */
 const REQUESTS_PER_DAY_MAX = 20;
 
-/** Takes, lists and decides requests for access. */
 @Injectable()
 export class AccessRequestsService {
   constructor(
@@ -38,9 +36,9 @@ export class AccessRequestsService {
   ) {}
 
   /**
-   * Asks for access to a server that the caller may find.
+   * Requests access to a server that the caller can find.
    *
-   * @returns the open request of the account where there is one, with `created` false
+   * @returns the open request of the account if there is one, with `created` false
    * @throws ConflictError for its own server, TooManyError, ServerNotFoundError
    */
   async requestAccess(
@@ -62,7 +60,7 @@ export class AccessRequestsService {
     return { created: accessRequest.created, request: await this.get(accessRequest.id, serverId) };
   }
 
-  /** One page of the requests of a server or of an account, or that an account decides, newest first. */
+  /** One page of the requests of a server or of an account, or that an account can decide, newest first. */
   async list(of: RequestsOf, query: PageQueryDto): Promise<AccessRequestListDto> {
     const { rows, pagination } = await readPage(query, this.accessRequestsRepository.count(of), (page) =>
       this.accessRequestsRepository.list(of, page),
@@ -71,10 +69,10 @@ export class AccessRequestsService {
   }
 
   /**
-   * Grants what was asked for, or refuses it.
+   * Grants the request, or rejects it.
    *
-   * @throws NotFoundError, ConflictError when it was decided before or the server has too many grants, InvalidInputError,
-   * GrantLevelError for a grant by somebody who only manages the server
+   * @throws NotFoundError; ConflictError when it was already decided or the server has too many grants; InvalidInputError; GrantLevelError
+   * for a grant by a caller who only manages the server
    */
   async decide(
     server: ServerRef,

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** Deletes expired grants, and with them the logins by URL that they opened. */
+/** Deletes expired grants, and with them the client authorizations that they opened. */
 @Injectable()
 export class ExpiredGrants {
   constructor(

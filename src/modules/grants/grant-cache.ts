@@ -1,11 +1,10 @@
 /**
- * Grants as the access guard sees them. A grant lets another account, or everybody, use
- * a server, a connection or all of a namespace (`grants`, level `call` or `manage`), in whole or some tools, and until a time.
- * Several grants of one target add up.
+ * Grants as the access guard sees them. A grant lets another account, or everybody, use a server, a connection or an entire namespace
+ * (level `call` or `manage`), as a whole or some tools, optionally until a time. Several grants of one target add up.
  *
- * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in
- * every process; the short lifetime covers a lost message. So a revoked grant authorizes no request after 5 s, and the requests
- * that it has authorized are closed (`OpenRights`).
+ * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in every process; the
+ * short lifetime covers a lost message. A revoked grant therefore authorizes no request after 5 s, and requests that it authorized are
+ * closed (`OpenRights`).
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -38,13 +37,13 @@ export class GrantCache implements GrantSource, OnModuleInit {
       this.forget(({ targetId, namespaceId }) => targetId === id || namespaceId === id);
       if (changed.cut !== undefined) this.revocationRegistry.cutCalls(changed.cut);
     });
-    // The account may have left an organization, or entered one.
+    // The account might have left or joined an organization.
     await this.pubSub.subscribe('auth.account-changed', () => this.forget(() => true));
     await this.pubSub.subscribe('servers.deleted', ({ id }) => this.forget(({ targetId }) => targetId === id));
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.forget((grant) => grant.namespaceId === id));
   }
 
-  /** What was granted to an account, at most 5 s old; null for nothing. */
+  /** The current grant of an account, at most 5 s old; null without one. */
   async find(accountId: string, { kind, namespace, name }: TargetName): Promise<FoundGrant | null> {
     if (!STORABLE.test(namespace) || !STORABLE.test(name)) return null;
     return this.cachedGrants.get(JSON.stringify([accountId, kind, namespace, name]));

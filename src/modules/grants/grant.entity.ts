@@ -6,8 +6,8 @@ import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
 /**
- * A right that the owner of a server, a connection or a namespace gives another account, or everybody. At most one for each
- * target and account.
+ * A right that the owner of a server, connection or namespace grants another account, or everybody. At most one for each target and
+ * account.
  */
 @Entity('grants')
 @Index('grants_server', ['serverId', 'subjectId'], { unique: true })
@@ -22,22 +22,22 @@ export class Grant {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The account that may use the target; null: everybody with an account. CASCADE: a grant goes with it. */
+  /** The grantee; null: every account. CASCADE: deleting the account deletes its grants. */
   @ForeignKey(() => Account, { name: 'grants_subject_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'subject_id', nullable: true })
   subjectId: string | null;
 
-  /** CASCADE: a grant goes with its server. */
+  /** CASCADE: deleting the server deletes its grants. */
   @ForeignKey(() => Server, { name: 'grants_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** CASCADE: a grant goes with its connection. */
+  /** CASCADE: deleting the connection deletes its grants. */
   @ForeignKey(() => Connection, { name: 'grants_connection_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'connection_id', nullable: true })
   connectionId: string | null;
 
-  /** Of all servers and connections in it. CASCADE: a grant goes with its namespace. */
+  /** For all servers and connections in it. CASCADE: deleting the namespace deletes its grants. */
   @ForeignKey(() => Namespace, { name: 'grants_namespace_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'namespace_id', nullable: true })
   namespaceId: string | null;
@@ -45,11 +45,11 @@ export class Grant {
   @Column('text')
   level: GrantLevel;
 
-  /** The only tools that it opens; null: all, and all else. */
+  /** The only tools that it opens; null: everything. */
   @Column('text', { array: true, nullable: true })
   tools: string[] | null;
 
-  /** Null: none. */
+  /** Null: does not expire. */
   @Column('timestamptz', { name: 'expires_at', nullable: true })
   expiresAt: Date | null;
 

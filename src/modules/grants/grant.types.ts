@@ -1,14 +1,13 @@
 import type { GrantLevel } from '../auth/access.types.js';
 
-/** Level, tools and end of a grant. */
 export interface GrantTerms {
   level: GrantLevel;
-  /** The only tools that it opens; null: all, and all else. */
+  /** The only tools that it opens; null: everything. */
   tools: string[] | null;
   expiresAt: Date | null;
 }
 
-/** A grant, with the account that it names; null for everybody. */
+/** A grant, with its grantee; null for everybody. */
 export interface GrantRow extends GrantTerms {
   id: string;
   accountId: string | null;
@@ -16,9 +15,9 @@ export interface GrantRow extends GrantTerms {
   createdAt: Date;
 }
 
-/** A grant of a target, with who gave it. */
+/** A grant of a target, with its creator. */
 interface GrantByRow extends GrantRow {
-  /** Name of the account that granted it; null for one that was deleted. */
+  /** Name of the account that granted it; null after that account was deleted. */
   grantedBy: string | null;
 }
 
@@ -33,13 +32,12 @@ export interface LastUseRow {
   usedCredential: string | null;
 }
 
-/** A grant that an account gave, with what it is of. */
+/** A grant that an account gave, with its target. */
 export interface GivenGrantRow extends GrantByRow, Pick<GrantedRow, 'namespace' | 'serverName' | 'connectionId'> {
-  /** The id of the row of its target. */
   targetId: string;
 }
 
-/** A grant for an account, with what it is of; the account of the row is the owner. */
+/** A grant for an account, with its target; the account of the row is the owner. */
 export interface GrantedRow extends GrantRow {
   accountId: string;
   accountName: string;

@@ -1,7 +1,7 @@
 /** Parts of the API document that the routes of grants share. */
 import { SetGrantDto } from './grant.dto.js';
 
-/** Bodies that Swagger UI can send: all members together would exclude each other. */
+/** Example bodies for Swagger UI: all members together would exclude each other. */
 export const grantBody = {
   type: SetGrantDto,
   examples: {

@@ -26,7 +26,7 @@ import { UsableController } from './usable/usable.controller.js';
 import { UsableRepository } from './usable/usable.repository.js';
 import { UsableService } from './usable/usable.service.js';
 
-/** Servers, connections and namespaces that their owners let other accounts use. */
+/** Servers, connections and namespaces that owners share with other accounts. */
 @Module({})
 export class GrantsModule {
   static readonly forRoles = roleModule((env) => ({

@@ -10,16 +10,15 @@ import { keyOf, type TargetName, type TargetRef } from '../targets/target.types.
 import { callableByAccount } from '../auth/visible-servers.access.js';
 import type { GivenGrantRow, GrantedRow, GrantTerms, ListedGrantRow } from './grant.types.js';
 
-/** A grant that was found, with the id of the row that was asked for. */
+/** A grant, with the id of its target. */
 export type TargetedGrant = FoundGrant & { targetId: string };
 
-/** A page of rows. */
 interface Page {
   offset: number;
   limit: number;
 }
 
-/** Table of a kind of target, and the column of `grants` that refers to it. */
+/** The table of each kind of target, and the column of `grants` that refers to it. */
 const places = {
   server: { table: 'servers', column: 'server_id' },
   connection: { table: 'connections', column: 'connection_id' },
@@ -29,7 +28,7 @@ const places = {
 /** One of the grants that open a target to an account. */
 export type OpeningGrant = TargetedGrant & {
   expiresAt: Date | null;
-  /** Name of the account or organization that has it; null for everybody. */
+  /** Name of the grantee, an account or organization; null for everybody. */
   subject: string | null;
 };
 
@@ -54,24 +53,22 @@ const OPENING_EACH = `SELECT a.at, f.* FROM unnest($1::int[], $2::uuid[], $3::te
 interface ServerBehind {
   ownerId: string;
   namespace: string;
-  /** Its qualified name. */
   name: string;
 }
 
-/** The current grants of what the account $1 owns. */
+/** The current grants on targets of the account $1. */
 const GIVEN = `FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
          JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id, g.namespace_id)
          LEFT JOIN accounts a ON a.id = g.subject_id WHERE n.account_id = $1 AND ${IS_CURRENT}`;
 
-/** SQL of a condition: the account $2 is a member of the organization $1. Its role stays until the transaction has ended. */
+/** SQL condition: the account $2 is a member of the organization $1. Its role cannot change until the transaction ends. */
 const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_id = $2 FOR KEY SHARE';
 
-/** SQL on the table `grants`. */
 @Injectable()
 export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** What the grants of a target open together to an account, under the id of the strongest; null when there is none. */
+  /** The merged grants of a target to an account, under the id of the strongest; null without any. */
   async find(accountId: string, target: TargetName): Promise<TargetedGrant | null> {
     return mergeGrants(await this.opening(accountId, target));
   }
@@ -95,7 +92,7 @@ export class GrantsRepository {
     return OPENING.run(this.database, [accountId, target.kind, target.namespace, keyOf(target)]);
   }
 
-  /** Servers of other owners behind the connections of a target that the grantee cannot call itself. @param subjectId null: everybody */
+  /** Servers of other owners behind the connections of a target that the grantee cannot call directly. @param subjectId null: everybody */
   serversBehind({ kind, id }: TargetRef, subjectId: string | null): Promise<ServerBehind[]> {
     return this.database.query<ServerBehind[]>(
       `SELECT DISTINCT o.account_id AS "ownerId", o.name AS namespace, concat_ws('/', o.name, nullif(s.name, '')) AS name
@@ -107,7 +104,7 @@ export class GrantsRepository {
     );
   }
 
-  /** The account of this id, or of this name; null when there is none. */
+  /** The account of this id or name; null if there is none. */
   async findAccount(account: string): Promise<{ id: string; name: string } | null> {
     const [row] = await this.database.query<{ id: string; name: string }[]>(
       'SELECT id, name FROM accounts WHERE id = $1::uuid OR name = $2 ORDER BY id = $1::uuid DESC LIMIT 1',
@@ -117,14 +114,12 @@ export class GrantsRepository {
   }
 
   /**
-   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant. One that has expired
-   * is deleted, and a new one created.
+   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant. An expired grant is
+   * deleted and created again. With an `organizationId`, only its members can be grantees.
    *
-   * @param max number of grants that a target may have
-   * `organizationId`: only to members of this organization; null: to anybody.
-   *
-   * @param within the transaction that it is a part of
-   * @returns `full` when it has them, `missing` when there is no such target, `outsider` for no member
+   * @param max number of grants of a target
+   * @param within the surrounding transaction
+   * @returns `full` at the maximum, `missing` without the target, `outsider` for a non-member
    */
   set(
     actor: Actor,
@@ -141,11 +136,11 @@ export class GrantsRepository {
   ): Promise<{ created: boolean; id: string; createdAt: Date } | 'full' | 'missing' | 'outsider'> {
     const { table, column } = places[kind];
     return transactionOf(within, actor, async (tx) => {
-      // Before the target, as by the removal of a member, which ends its grants.
+      // Before the target, in the order of removing a member, which revokes its grants.
       if (organizationId !== null && (await tx.query<unknown[]>(MEMBER, [organizationId, subjectId])).length === 0) {
         return 'outsider';
       }
-      // Locked, so that two grants at the same moment cannot pass the maximum.
+      // Locked, so that two concurrent grants cannot exceed the maximum.
       const locked = await tx.query<unknown[]>(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
       if (locked.length === 0) return 'missing';
       const [[changed]] = await tx.query<[{ id: string; createdAt: Date }[]]>(
@@ -157,7 +152,7 @@ export class GrantsRepository {
       if (changed) {
         return { created: false, id: changed.id, createdAt: changed.createdAt };
       }
-      // A remaining row has expired. Its logins by URL do not become valid again.
+      // A remaining row has expired. Its client authorizations must not become valid again.
       await tx.query(`DELETE FROM grants WHERE ${column} = $1 AND subject_id IS NOT DISTINCT FROM $2::uuid`, [
         id,
         subjectId,
@@ -175,7 +170,7 @@ export class GrantsRepository {
   /**
    * Deletes a grant of a target.
    *
-   * @param organizationId only of a member of this organization; null: of anybody
+   * @param organizationId only if the grantee is a member of this organization; null: any
    */
   delete(
     actor: Actor,
@@ -185,7 +180,7 @@ export class GrantsRepository {
   ): Promise<'deleted' | 'missing' | 'outsider'> {
     const { table, column } = places[target.kind];
     return transactionOf(this.database, actor, async (tx) => {
-      // Locked first, as by what adds and changes grants.
+      // Locked first, as when adding and changing grants.
       await tx.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [target.id]);
       const [grant] = await tx.query<{ isOf: boolean }[]>(
         `SELECT $3::uuid IS NULL OR EXISTS (SELECT FROM memberships m
@@ -200,9 +195,9 @@ export class GrantsRepository {
     });
   }
 
-  /** Deletes grants that expired before `now`, and so the logins by URL that they opened. @returns their targets */
+  /** Deletes grants that expired before `now`, and so the client authorizations that they opened. @returns their targets */
   async deleteExpired(now: Date): Promise<TargetRef[]> {
-    // Skips what an owner changes at this moment.
+    // Skips rows that an owner is changing.
     const [deleted] = await this.database.query<[TargetRef[]]>(
       `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE expires_at <= $1 FOR UPDATE SKIP LOCKED)
        RETURNING CASE WHEN server_id IS NOT NULL THEN 'server' WHEN connection_id IS NOT NULL THEN 'connection'
@@ -233,7 +228,7 @@ export class GrantsRepository {
     );
   }
 
-  /** Number of current grants of what an account owns. */
+  /** Number of current grants on targets of an account. */
   async countGiven(ownerId: string): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(`SELECT count(*)::int AS count ${GIVEN}`, [ownerId]);
     return row.count;
@@ -251,7 +246,7 @@ export class GrantsRepository {
     );
   }
 
-  /** Number of current grants for an account, and for organizations that it is more than a guest of. */
+  /** Number of current grants to an account, and to organizations where it is more than a guest. */
   async countReceived(accountId: string): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
       `SELECT count(*)::int AS count FROM ${grantsTo('$1::uuid')} g WHERE g.subject_id IS NOT NULL`,
@@ -275,7 +270,7 @@ export class GrantsRepository {
   }
 }
 
-/** What grants of one thing open together, under the id of the strongest, which is the first. */
+/** Merges the grants of one target, under the id of the strongest, which is the first. */
 function mergeGrants(rows: OpeningGrant[]): TargetedGrant | null {
   const [strongest] = rows;
   return strongest ? { ...strongest, tools: toolsOfAll(rows) } : null;

@@ -27,10 +27,9 @@ import { NotGrantableError } from '../servers/servers.errors.js';
 import { membersOnly } from './grants.docs.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** Grants that a server, a connection or a namespace may have. */
+/** Grants of one server, connection or namespace. */
 const GRANTS_MAX = 100;
 
-/** Grants servers, connections and namespaces to other accounts, lists the grants and revokes them. */
 @Injectable()
 export class GrantsService {
   constructor(
@@ -45,7 +44,7 @@ export class GrantsService {
     return checkedBody(SetGrantDto, body);
   }
 
-  /** What is granted now to an account of a target, under the id of the strongest grant; null for nothing. */
+  /** The current grant of a target to an account, under the id of the strongest; null without one. */
   findCurrent(accountId: string, target: TargetName): Promise<FoundGrant | null> {
     return this.grantsRepository.find(accountId, target);
   }
@@ -54,9 +53,9 @@ export class GrantsService {
    * Grants a target to an account or to everybody, or changes the terms of its grant.
    *
    * @param missing the error for a target that was deleted meanwhile
-   * @param within the transaction that it is a part of, whose caller announces it when it is committed
-   * @throws NotFoundError for an unknown account, InvalidInputError for the owner and for terms that go not together,
-   * ConflictError for one grant too many, ForbiddenError for an editor's grant to others than members of the organization
+   * @param within the surrounding transaction; its caller announces the change after the commit
+   * @throws NotFoundError for an unknown account; InvalidInputError for the owner and for contradictory terms; ConflictError at the
+   * maximum; ForbiddenError when an editor grants to a non-member of the organization
    */
   async set(
     target: TargetRef,
@@ -100,7 +99,7 @@ export class GrantsService {
     return { created, grant: toGrantDto({ id, accountId, accountName, ...terms, createdAt }) };
   }
 
-  /** Makes a change of the grants of a target hold in every process. */
+  /** Applies a change of the grants of a target in every process. */
   announce(target: TargetRef): void {
     this.grantCache.announce(target);
   }
@@ -114,10 +113,10 @@ export class GrantsService {
   }
 
   /**
-   * Withdraws a grant, and closes its streams and tunnels: at once in this process, within 5 s in every other.
+   * Revokes a grant, and closes its streams and tunnels: immediately in this process, within 5 s in every other.
    *
-   * @param now cuts the calls that run by it; otherwise they have 2 s to be answered
-   * @throws NotFoundError, ForbiddenError for an editor and a grant to others than members of the organization
+   * @param now cancels calls that use it; otherwise they have 2 s to finish
+   * @throws NotFoundError; ForbiddenError for an editor, if the grantee is not a member of the organization
    */
   async remove(
     target: TargetRef,
@@ -134,7 +133,7 @@ export class GrantsService {
     return { success: true };
   }
 
-  /** One page of what was granted to an account, newest first. */
+  /** One page of the grants to an account, newest first. */
   async listReceived(accountId: string, query: PageQueryDto): Promise<ReceivedGrantListDto> {
     const { rows, pagination } = await readPage(query, this.grantsRepository.countReceived(accountId), (page) =>
       this.grantsRepository.listReceived(accountId, page),
@@ -142,7 +141,7 @@ export class GrantsService {
     return { grants: rows.map(toReceivedGrantDto), pagination };
   }
 
-  /** One page of what an account grants to others, newest first. */
+  /** One page of the grants that an account gave, newest first. */
   async listGiven(ownerId: string, query: PageQueryDto): Promise<GivenGrantListDto> {
     const { rows, pagination } = await readPage(query, this.grantsRepository.countGiven(ownerId), (page) =>
       this.grantsRepository.listGiven(ownerId, page),
@@ -150,7 +149,7 @@ export class GrantsService {
     return { grants: rows.map(toGivenGrantDto), pagination };
   }
 
-  /** Withdraws a grant that an account gave, by its id alone. @throws as {@link remove} */
+  /** Revokes a grant that an account gave, by its id alone. @throws as {@link remove} */
   async removeGiven(ownerId: string, caller: Caller, id: string): Promise<SuccessDto> {
     const [row] = isUUID(id) ? await this.grantsRepository.listGiven(ownerId, { offset: 0, limit: 1 }, id) : [];
     if (!row) throw new NotFoundError('Grant not found');
@@ -158,7 +157,7 @@ export class GrantsService {
   }
 
   /**
-   * The owner of a target, and the organization to whose members alone the caller may grant it; null for anybody.
+   * The owner of a target, and the organization to whose members the caller's grants are limited; null for anybody.
    *
    * @throws the error of `missing` for a target that was deleted meanwhile, or that the caller does not administer
    */

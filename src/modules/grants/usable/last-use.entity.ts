@@ -10,7 +10,7 @@ import { Server } from '../../servers/server.entity.js';
 @Index('last_uses_server', ['serverId'])
 @Check('last_uses_target', 'num_nonnulls(connection_id, server_id) = 1')
 export class LastUse {
-  /** CASCADE: what it used goes with it. */
+  /** CASCADE: deleting the account deletes its last uses. */
   @ForeignKey(() => Account, { name: 'last_uses_account_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'account_id' })
   accountId: string;
@@ -37,7 +37,7 @@ export class LastUse {
   @Column('uuid', { name: 'credential_id' })
   credentialId: string;
 
-  /** The name that the client gave itself; null without one. */
+  /** The name that the client chose for itself; null without one. */
   @Column('text', { nullable: true })
   client: string | null;
 }

@@ -5,19 +5,17 @@ import type { CallOrigin } from '../../../mcp/protocol/channel.js';
 import { toStorableText } from '../../../platform/database/storable.js';
 import type { CalledTarget } from '../../logs/call.events.js';
 
-/** A call that ended. */
 export interface Use {
   target: CalledTarget;
   by: CallOrigin;
   at: Date;
 }
 
-/** SQL on the table `last_uses`. */
 @Injectable()
 export class LastUsesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Stores uses, unless a newer one of the same account and target is stored, or one of these no longer exists. */
+  /** Stores uses, except where a newer one is stored, or the account or target no longer exists. */
   async save(uses: Use[]): Promise<void> {
     for (const kind of ['connection', 'server'] as const) {
       const of = uses.filter(({ target }) => target.kind === kind);

@@ -1,17 +1,16 @@
 /**
- * The last use of each connection and server by each account: when, with which credential, by which client. An ended call puts
- * one value into memory; it is written a second later, in one statement for all (`WriteBehind`, at most 50,000 values). Other
- * processes see it then. A process that is killed loses its last second.
+ * The last use of each connection and server by each account: when, with which credential, by which client. A finished call stores one
+ * value in memory; it is written a second later, in one statement for all (`WriteBehind`, at most 50,000 values). Other processes see it
+ * then. A process that is killed loses its last second.
  *
- * Calls that were refused before the target was called are no use. A call through a connection uses the connection only, not the
- * server behind it; one at the endpoint of a namespace uses the connections that it reached.
+ * Calls that were rejected before they reached the target are not recorded. A call through a connection is a use of the connection only,
+ * not of the server behind it; one at the endpoint of a namespace uses the connections that it reached.
  */
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { CallEvents } from '../../logs/call.events.js';
 import { LastUsesRepository, type Use } from './last-uses.repository.js';
 
-/** Notes what accounts use. */
 @Injectable()
 export class LastUses implements OnModuleInit, OnApplicationShutdown {
   private readonly used = new WriteBehind<string, Use>('last uses', (batch) =>
@@ -29,7 +28,7 @@ export class LastUses implements OnModuleInit, OnApplicationShutdown {
     );
   }
 
-  /** Writes what this process has noted, so that a read after this returns it. */
+  /** Writes the pending uses of this process, so that a later read returns them. */
   settle(): Promise<void> {
     return this.used.flush();
   }

@@ -9,29 +9,28 @@ import type { LastUseRow } from '../grant.types.js';
 import type { UsableCountsDto, UsableKind, UsableSection, UsableWaitingDto } from './usable.dto.js';
 import { usableStates, type UsableState } from './usable.types.js';
 
-/** Filters of a section; every one must match. */
+/** Filters of a section, combined by AND. */
 export interface UsableFilter {
   section: UsableSection;
   accountId: string;
   /** Only in these namespaces; null: in all. */
   namespaces: string[] | null;
   q?: string;
-  /** Id or name of the account that owns it. */
+  /** Id or name of the owner. */
   owner?: string;
 }
 
-/** The order of rows: namespace, id or name, and kind. */
+/** The sort order of rows: namespace, id or name, and kind. */
 export type UsableKey = readonly [namespace: string, name: string, kind: string];
 
-/** A part of a section. */
 export interface UsablePage {
   state?: UsableState;
-  /** Key of the row before the first one. */
+  /** Key of the last row of the previous page. */
   after?: UsableKey;
   limit: number;
 }
 
-/** Order of names, in which `db-10` follows `db-9`: numbers at the end by their value. */
+/** Natural order of names: `db-10` follows `db-9`, since trailing numbers sort by value. */
 const natural = (text: string) => `rtrim(${text}, '0123456789') COLLATE "C", length(${text}), ${text} COLLATE "C"`;
 const orderOf = ([namespace, name, kind]: UsableKey) => `${natural(namespace)}, ${natural(name)}, ${kind} COLLATE "C"`;
 const ROW_ORDER = orderOf(['space', 'name', 'kind']);
@@ -41,9 +40,9 @@ export interface UsableGrant {
   id: string;
   level: GrantLevel;
   tools: string[] | null;
-  /** Name of the account or organization that has it; null for everybody. */
+  /** Name of the grantee, an account or organization; null for everybody. */
   subject: string | null;
-  /** Name of the account that granted it; null after its deletion. */
+  /** Name of the account that granted it; null after that account was deleted. */
   grantedBy: string | null;
   createdAt: string;
   expiresAt: string | null;
@@ -53,42 +52,41 @@ export interface UsableGrant {
 export interface UsableRow extends IconOrigin, LastUseRow {
   kind: UsableKind;
   namespace: string;
-  /** The part behind the slash of its address; '' without one. */
+  /** The part of its address after the slash; '' without one. */
   name: string;
   title: string | null;
   ownerId: string;
   ownerName: string;
   /** The caller's account owns it. */
   isOwn: boolean;
-  /** Of the caller in the organization that owns it; null without one. */
+  /** The caller's role in the organization that owns it; null without one. */
   role: Role | null;
   /** The strongest first; null without any. */
   grants: UsableGrant[] | null;
-  /** Only of `namespace`. */
+  /** Only for `namespace`. */
   connections: number | null;
-  /** Null where none waits. */
+  /** Null if nothing is pending. */
   waiting: UsableWaitingDto | null;
-  /** Everybody may call it. */
+  /** Every account can call it. */
   isPublic: boolean;
   isSuspended: boolean;
   state: string | null;
   reason: string | null;
   since: Date | null;
-  /** Of a connection: for its setup page. */
+  /** For connections: used by the setup page. */
   id: string | null;
   setupEpoch: number | null;
   serverInfo: ServerInfo | null;
 }
 
-/** SQL of what an account may use. */
 @Injectable()
 export class UsableRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Rows of a section in natural order. One statement: the page is chosen by names, and its other columns are read after. */
+  /** Rows of a section in natural order. One statement: it selects the page by names, then reads the other columns. */
   list(filter: UsableFilter, { state, after, limit }: UsablePage): Promise<UsableRow[]> {
     const { tables, account, values, add } = this.find(filter);
-    // A namespace has a row for each state of its connections, and counts all of them.
+    // A namespace has a row for each state of its connections, and each row counts all of them.
     const isMatch = state === undefined ? 'true' : `state = ${add(state)}`;
     const isWaiting = `p.kind = 'namespace' AND p.needs > 0 AND ${state === undefined || state === 'needs'}`;
     const conditions = [`(${isMatch} OR kind = 'namespace')`];
@@ -142,8 +140,8 @@ export class UsableRepository {
   }
 
   /**
-   * The common table expressions `held` (grants of the account) and `found`: a row for each connection and server, and for each
-   * namespace and state one for its connections with metadata.
+   * The common table expressions `held` (grants of the account) and `found`: a row for each connection and server, and one for each
+   * namespace and state of its connections with metadata.
    */
   private find({ section, accountId, namespaces, q, owner }: UsableFilter) {
     const values: unknown[] = [];

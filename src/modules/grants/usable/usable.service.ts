@@ -1,12 +1,12 @@
 /**
- * What an account may use: connections and servers of its own, of its organizations, and granted to it. The data of
- * `GET /accounts/me/usable` and of the Home page.
+ * Connections and servers that an account can use: its own, those of its organizations, and those granted to it. The data of `GET
+ * /accounts/me/usable` and of the Home page.
  *
- * Each row says what the account may do and why, the state of the connection, and the last use by the account. No row has more
- * than a guest may read: no address of an MCP server, no text of it, no metadata, no header. A key for namespaces lists what is
- * in these. Memberships and grants are read as they are stored, so a revoked one lists nothing at once.
+ * Each row says what the account can do and why, the state of the connection, and the last use by the account. It shows no more than a
+ * guest can read: no address, text, metadata or header of an MCP server. A key for namespaces lists only their rows. Memberships and grants
+ * are read uncached, so revoking one takes effect immediately.
  *
- * Order and cursors go by the address, numbers at the end of a name by their value. Fails: 400 for a cursor that is none.
+ * Rows and cursors are sorted by address, trailing numbers of a name by value. Fails: 400 for an invalid cursor.
  */
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';
@@ -23,7 +23,6 @@ import { LastUses } from './last-uses.js';
 import type { UsableAccessDto, UsableDto, UsableListDto, UsableQueryDto } from './usable.dto.js';
 import { UsableRepository, type UsableKey, type UsableRow } from './usable.repository.js';
 
-/** Lists what accounts may use. */
 @Injectable()
 export class UsableService {
   constructor(
@@ -33,7 +32,7 @@ export class UsableService {
     private readonly setupLinksService: SetupLinksService,
   ) {}
 
-  /** One page of a section, by address. @throws InvalidInputError */
+  /** @throws InvalidInputError */
   async list(caller: Caller, query: UsableQueryDto): Promise<UsableListDto> {
     const { section = 'mine', q, owner, state, cursor, limit = 50 } = query;
     const after = cursor === undefined ? undefined : keyOf(cursor);
@@ -111,7 +110,7 @@ function cursorOf({ namespace, name, kind }: UsableRow): string {
   return Buffer.from(`${namespace}${name && `/${name}`} ${kind}`).toString('base64url');
 }
 
-/** The key of a row, of a cursor. @throws InvalidInputError */
+/** The row key of a cursor. @throws InvalidInputError */
 function keyOf(cursor: string): UsableKey {
   const key = Buffer.from(cursor, 'base64url').toString();
   const [, namespace, name = '', kind] =
