@@ -2,7 +2,7 @@ import { Column, CreateDateColumn, PrimaryGeneratedColumn } from 'typeorm';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import type { CredentialOwner } from './credentials.types.js';
 
-/** The columns that an authorization on its way and its tokens share. */
+/** The columns that pending authorizations and tokens share. */
 export abstract class AuthorizationColumns {
   @PrimaryGeneratedColumn('uuid')
   id: string;
@@ -13,15 +13,15 @@ export abstract class AuthorizationColumns {
   @Column('uuid', { name: 'owner_id' })
   ownerId: string;
 
-  /** The only address the tokens are sent to. */
+  /** The only address to which the tokens are sent. */
   @Column('text', { name: 'upstream_url' })
   upstreamUrl: string;
 
-  /** The authorization server that issues the tokens; they are sent to no other. */
+  /** The authorization server that issues the tokens; refresh tokens are sent only there. */
   @Column('jsonb')
   server: AuthorizationServer;
 
-  /** The `resource` of every request, byte for byte; empty for a server that refuses the parameter. */
+  /** The `resource` of every request, byte for byte; empty for a server that rejects the parameter. */
   @Column('text')
   resource: string;
 

@@ -1,15 +1,14 @@
 /**
- * One authorization from its discovery to the stored token (RFC 6749 with PKCE): finds the authorization server,
- * registers Slipway there, makes the link, redirects to the server, and takes its response at `/oauth/callback`.
+ * One authorization from discovery to the stored token (RFC 6749 with PKCE): finds the authorization server, registers Slipway there,
+ * creates the link, redirects to the server, and handles its response at `/oauth/callback`.
  *
- * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`. The state works
- * once, for 10 minutes and in that browser; the issuer is checked by `iss` (RFC 9207). The code is exchanged, the
- * tokens are stored in place of the owner's earlier ones, other links of the owner end, and the owner's module is told.
- * A set-up page and the authorization that begins on it within 60 s share one discovery; the next one discovers again.
+ * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`, which works once, for 10 minutes and in
+ * that browser; the issuer is checked by `iss` (RFC 9207). The new tokens replace the owner's earlier ones, other links of the owner are
+ * invalidated, and the owner's module is notified.
  *
- * Faults of the server are OAuthSetupErrors. Faults of the person's way are SetupPageErrors, pages with a message and
- * the next step: link unknown, used or expired, another browser, refusal by the person (which returns to the app),
- * refusal or silence of the server. A client that the server refuses is registered again at the next attempt.
+ * Fails: OAuthSetupError for errors of the server; SetupPageError, a page with the next step, for an unknown, used or expired link, another
+ * browser, a denial by the user (which returns to the app) or by the server, and an unreachable server. A client that the server rejects is
+ * registered again at the next attempt.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -76,25 +75,25 @@ const BEGIN_MS_MAX = 30_000;
 /** The time from the redirect to the authorization server to its response. */
 const ANSWER_MS_MAX = 10 * 60_000;
 
-/** Valid links of one owner; a new one ends the oldest. */
+/** Valid links of one owner; a new one invalidates the oldest. */
 const LINKS_PER_OWNER_MAX = 5;
 
-/** Cache lifetime of a discovery: people reload pages, and programs follow links before people do. */
+/**
+ * Cache lifetime of a discovery: users reload pages, and programs follow links before users do. The sign-in that follows a page uses the
+ * same discovery, the next one discovers again.
+ */
 const DISCOVERY_CACHED_MS = 60_000;
 
 const AUTHORIZATION_LINKS = 'authorizations';
 
-/** Where a client comes from. */
 const clientOrigins: Record<OAuthClient['kind'], string> = {
   document: 'the address of the document that describes Slipway',
   registered: 'which the authorization server registered',
   given: 'which was entered on the setup page',
 };
 
-/** What a sign-in needs of a pending authorization. */
 type SignIn = Pick<PendingAuthorization, 'id' | 'ownerKind' | 'ownerId' | 'server' | 'resource' | 'scopes'>;
 
-/** Begins and completes authorizations. */
 @Injectable()
 export class AuthorizationsService implements SetupPageOwner<PendingAuthorization>, OnModuleInit {
   /** Discoveries for pages, by owner and request. */
@@ -121,8 +120,8 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Discovers the upstream's authorization server, registers Slipway there where needed, and waits for a person to authorize
-   * it by {@link openLink}, once, even after a restart.
+   * Discovers the upstream's authorization server, registers Slipway there if needed, and waits for a user to authorize it by {@link
+   * openLink}, once, even after a restart.
    *
    * @throws OAuthSetupError with a message for the publisher
    */
@@ -130,7 +129,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     await this.prepare(owner, request, null);
   }
 
-  /** The link to the newest authorization of an owner that is not completed; null when there is none. */
+  /** The link to the newest pending authorization of an owner; null if there is none. */
   async openLink({ kind: ownerKind, id: ownerId }: CredentialOwner, holder: LinkHolder): Promise<string | null> {
     const link = await this.database.manager.findOne(PendingAuthorization, {
       where: { ownerKind, ownerId, completedAt: IsNull(), expiresAt: MoreThan(new Date()) },
@@ -140,12 +139,12 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * {@link begin} without a link, for a person who is redirected at once.
+   * {@link begin} without a link, for a user who is redirected immediately.
    *
-   * @param client a client that the person entered; it is stored for this owner, and used from now on
-   * @param cookie identifies the browser, which must come back with it
+   * @param client a client that the user entered; it is stored for this owner and used from now on
+   * @param cookie identifies the browser, which must return with it
    * @param holder of the link that it begins with; its right is checked again at the callback
-   * @throws OAuthClientNeededError, even if that client is for another authorization server than the present one
+   * @throws OAuthClientNeededError, even if that client is for another authorization server than the current one
    */
   async start(
     owner: CredentialOwner,
@@ -166,7 +165,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
       target = await this.discover(fetch, owner, request);
       if (target.server.adapter !== undefined) {
-        // The address where a person would sign in, from a sign-in that is not used.
+        // The address of the sign-in, from an attempt that is not used.
         const { url } = await this.signInAtAdapter(owner, newSecret());
         target = { ...target, server: { ...target.server, authorizationEndpoint: new URL(url).origin } };
       }
@@ -175,7 +174,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return target;
   }
 
-  /** The client of a login, in a message; registered as for a login if there is none yet. @throws OAuthSetupError */
+  /** The client of an authorization, described in a message; registered if there is none yet. @throws OAuthSetupError */
   async clientFor(owner: CredentialOwner, request: BeginAuthorization): Promise<string> {
     const { server } = await this.preview(owner, request);
     if (server.adapter !== undefined) return 'The code of the server signs people in: it needs no client.';
@@ -215,8 +214,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Exchanges the code of a response and stores the tokens. A state works once, within ten minutes, in the browser that
-   * began.
+   * Exchanges the code of a response and stores the tokens. A state works once, within ten minutes, in the browser that began.
    *
    * @throws SetupPageError
    */
@@ -240,10 +238,10 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     if (!(await this.owners[pending.ownerKind].isAuthorizationPending(pending.ownerId)))
       throw SetupPageError.nothingWaits();
     const { server } = pending;
-    // Behind an adapter any issuer may answer: state and PKCE bind the response.
+    // Behind an adapter any issuer can respond: state and PKCE bind the response.
     if (server.adapter === undefined && !isFromServer(server, query.iss)) throw SetupPageError.notFromServer();
     if (query.error !== undefined || query.code === undefined) {
-      // Once more without the parameter that the server refused (RFC 8707 section 2).
+      // Again without the parameter that the server rejected (RFC 8707 section 2).
       if (query.error === 'invalid_target' && pending.resource !== '') {
         await this.database.manager.update(PendingAuthorization, { id: pending.id }, { resource: '' });
         const again = { ...pending, resource: '' };
@@ -266,7 +264,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const key = JSON.stringify([owner, request]);
     const cached = this.discovered.get(key);
-    // Once: the next authorization asks whether the server has another authorization server now.
+    // Used once: the next authorization checks whether the upstream has another authorization server now.
     this.discovered.delete(key);
     const { server, resource, resourceName, scopes } = cached ?? (await this.discover(fetch, owner, request));
     const { clientId, ...choice } = request.oauth ?? { sealedSecret: null };
@@ -334,7 +332,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       pkceUnannounced: this.env.oauthPkceUnannounced,
       chosen: oauth,
     });
-    // Endpoints that egress rules exclude are refused before a person signs in.
+    // Rejects endpoints that egress rules exclude before a user signs in.
     const { server } = target;
     for (const endpoint of [server.tokenEndpoint, server.registrationEndpoint, server.revocationEndpoint]) {
       try {
@@ -345,7 +343,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       }
     }
     if (oauth?.scopes || bearerChallenge(challenge ?? [])?.error !== 'insufficient_scope') return target;
-    // A step-up also asks for the scopes granted before: the new token replaces the old one (MCP, scope challenges).
+    // A step-up also requests the scopes granted before: the new token replaces the old one (MCP, scope challenges).
     const credential = await this.database.manager.findOne(UpstreamCredential, {
       where: { ownerKind: owner.kind, ownerId: owner.id, upstreamUrl: upstreamAddress(url) },
     });
@@ -355,12 +353,11 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Binds the authorization to a browser. The same browser may repeat it, which restarts the authorization; another one may
-   * not.
+   * Binds the authorization to a browser. The same browser can repeat it, which restarts the authorization; another one cannot.
    *
    * @param client null for an adapter
-   * @param holder whose link it continues
-   * @returns the address to redirect the browser to
+   * @param holder of the link that it continues
+   * @returns the address to which the browser is redirected
    * @throws SetupPageError, OAuthSetupError
    */
   private async redirectFor(
@@ -394,7 +391,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return url;
   }
 
-  /** The address where an adapter signs people in, and the PKCE verifier (RFC 7636). @throws OAuthSetupError */
+  /** The address where an adapter signs users in, and the PKCE verifier (RFC 7636). @throws OAuthSetupError */
   private async signInAtAdapter(owner: CredentialOwner, state: string): Promise<{ url: string; codeVerifier: string }> {
     const codeVerifier = randomBytes(32).toString('base64url');
     const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
@@ -414,7 +411,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     }
   }
 
-  /** The server of an authorization as people know it. */
+  /** The server of an authorization, with the names that users know. */
   private async serverOf(pending: PendingAuthorization): Promise<PageServer> {
     const { label, upstreamUrl, server, resourceName } = pending;
     const presentation = await this.owners[pending.ownerKind].presentation(pending.ownerId);
@@ -477,7 +474,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     }
   }
 
-  /** One credential per owner: a new authorization replaces the old one, and ends the owner's other links. */
+  /** One credential per owner: a new authorization replaces the old one and invalidates the owner's other links. */
   private async store(pending: PendingAuthorization, tokens: TokenSet, tx: EntityManager): Promise<void> {
     const { id, ownerKind, ownerId, upstreamUrl, server, clientRowId, resource, scopes } = pending;
     // A trigger deletes the row together with its owner, and waits for this lock.
@@ -501,7 +498,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 }
 
-/** Whose link an authorization began with; null for one that an earlier version began. */
+/** The holder of the link with which an authorization began; null if an earlier version began it. */
 function holderOf({ accountId, keyId, loginsEpoch }: PendingAuthorization): LinkHolder | null {
   if (accountId === null || keyId === null || loginsEpoch === null) return null;
   const needsSignIn = loginsEpoch >= 0;

@@ -7,10 +7,10 @@ import { PendingAuthorization } from './pending-authorization.entity.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Retention of expired links, so that their page can say that they have expired. */
+/** Retention of expired links, so that their page can report the expiry. */
 const KEPT_AFTER_EXPIRY = '1 day';
 
-/** A refresh holds the row of its credential for 10 s at most. */
+/** A refresh holds the row of its credential for at most 10 s. */
 const LOCK_TIMEOUT = '12s';
 
 const tableOf = { server: 'servers', connection: 'connections' } as const satisfies Record<
@@ -18,7 +18,6 @@ const tableOf = { server: 'servers', connection: 'connections' } as const satisf
   string
 >;
 
-/** The columns of a credential that calls need. */
 type CallCredential = Pick<
   UpstreamCredential,
   'id' | 'upstreamUrl' | 'server' | 'sealedTokens' | 'generation' | 'expiresAt' | 'dueAt' | 'retryAt'
@@ -48,7 +47,7 @@ export class CredentialsRepository {
     await tx.query(sql, [now, KEPT_AFTER_EXPIRY]);
   }
 
-  /** Locks a pending authorization. @returns false if it was deleted or ended */
+  /** Locks a pending authorization. @returns false if it was deleted or completed */
   async lockPending(id: string, tx: EntityManager): Promise<boolean> {
     const rows = await tx.query<object[]>(
       'SELECT 1 FROM pending_authorizations WHERE id = $1 AND completed_at IS NULL FOR UPDATE',
@@ -57,7 +56,7 @@ export class CredentialsRepository {
     return rows.length > 0;
   }
 
-  /** Begins an authorization in a browser. @returns false if it is over, or was begun in another browser */
+  /** Begins an authorization in a browser. @returns false if it was completed or has expired, or began in another browser */
   async bindBrowser(
     id: string,
     started: Record<'browserHash' | 'stateHash', Buffer> &
@@ -85,7 +84,7 @@ export class CredentialsRepository {
     return affected === 1;
   }
 
-  /** Deletes the shared clients of an issuer whose secret has ended at `endedBy`. */
+  /** Deletes the shared clients of an issuer whose secret has expired by `endedBy`. */
   async deleteEndedClients(issuer: string, redirectUri: string, endedBy: Date, tx: EntityManager): Promise<void> {
     await tx.query(
       `DELETE FROM oauth_clients
@@ -95,8 +94,8 @@ export class CredentialsRepository {
   }
 
   /**
-   * True if two browsers were sent to the server with a client within a day and none of them came back, since the last that
-   * did: the server may have forgotten the client, and report it on a page of its own.
+   * True if within a day two browsers were sent to the server with a client and none returned, since the last that did: the server might
+   * have forgotten the client, and report it only on its own page.
    */
   async isUnanswered(clientId: string): Promise<boolean> {
     const [{ unanswered }] = await this.database.query<[{ unanswered: number }]>(
@@ -118,8 +117,8 @@ export class CredentialsRepository {
   }
 
   /**
-   * Locks the row of an owner, which another module owns: nobody deletes it, and no second client of it is stored, before
-   * the transaction ends. @returns false if it was deleted
+   * Locks the row of an owner, which another module owns, until the transaction ends: it cannot be deleted, and no second client of it can
+   * be stored. @returns false if it was deleted
    */
   async lockOwner({ kind, id }: CredentialOwner, tx: EntityManager): Promise<boolean> {
     const rows = await tx.query<object[]>(`SELECT 1 FROM ${tableOf[kind]} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
@@ -135,7 +134,7 @@ export class CredentialsRepository {
     );
   }
 
-  /** Bounds the wait for a locked credential in this transaction; {@link isLockTimeout} recognizes the error. */
+  /** Limits the wait for a locked credential in this transaction; {@link isLockTimeout} recognizes the error. */
   async limitLockWait(tx: EntityManager): Promise<void> {
     await tx.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
   }

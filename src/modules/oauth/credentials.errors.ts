@@ -9,12 +9,12 @@ import { issuerOf } from './stored-tokens.js';
 /** Thrown by `AuthorizationsService.begin`. */
 export { NoAuthorizationServerError, OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 
-/** The stored authorization has ended: a person must authorize Slipway again. */
+/** The stored authorization is no longer valid: a user must authorize Slipway again. */
 export class AuthorizationRequiredError extends CallFailure {
   readonly failure = 'authorization ended';
 }
 
-/** The token has expired and the token endpoint does not answer. The authorization stays stored. */
+/** The token has expired and the token endpoint does not respond. The authorization stays stored. */
 export class CredentialUnavailableError extends CallFailure {
   readonly failure = 'no token';
 }
@@ -22,7 +22,7 @@ export class CredentialUnavailableError extends CallFailure {
 /** A setup link or callback that this browser cannot use. Shown to people, on a page. */
 export class SetupPageError extends PageError {
   readonly code = 'setup_failed';
-  /** The link of a person who refused: their browser returns to the app that led them to it, if there is one. */
+  /** The link of a user who denied access: the browser returns to the app that opened the link, if there is one. */
   refusedLinkId?: string;
 
   constructor(
@@ -103,7 +103,7 @@ export class SetupPageError extends PageError {
   );
 }
 
-/** A function that creates the error, so that its stack names the thrower. */
+/** A function that creates the error, so that its stack names the code that throws it. */
 function page(...args: ConstructorParameters<typeof SetupPageError>): () => SetupPageError {
   return () => new SetupPageError(...args);
 }
@@ -111,7 +111,7 @@ function page(...args: ConstructorParameters<typeof SetupPageError>): () => Setu
 const TRY_LATER = 'Open the link again in a few minutes.';
 const NOT_ALLOWED = 'It might not allow you to give this access. Ask whoever gave you the link.';
 
-/** What to do next about the error of a response (RFC 6749 section 4.1.2.1), in words. */
+/** The next step after the error of a response (RFC 6749 section 4.1.2.1), for users. */
 const nextSteps: Partial<Record<string, string>> = {
   server_error: TRY_LATER,
   temporarily_unavailable: TRY_LATER,
@@ -122,7 +122,7 @@ const nextSteps: Partial<Record<string, string>> = {
 /**
  * The page for a response without a code (RFC 6749 section 4.1.2.1).
  *
- * @param name of the server, as people know it
+ * @param name of the server, as users know it
  */
 export function answeredError(
   { id, server, tryAgainUrl }: { id: string; server: AuthorizationServer; tryAgainUrl: string },

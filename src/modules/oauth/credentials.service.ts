@@ -1,11 +1,11 @@
 /**
- * OAuth credentials of servers and connections towards their upstreams: the token for a call, and its removal.
+ * OAuth credentials of servers and connections for their upstreams: the token for a call, and its removal.
  *
- * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth
- * of its life before its end, or after a 401 with it. A token counts for the URL that it was made for only.
+ * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth of its lifetime
+ * before its expiry, or after a 401 with it. A token is valid only for the URL it was issued for.
  *
- * Fails: AuthorizationRequiredError when the authorization has ended, CredentialUnavailableError when no new token can
- * be had now. Removal also revokes the tokens (RFC 7009), in the background and if the server can be reached.
+ * Fails: AuthorizationRequiredError when a user must authorize again, CredentialUnavailableError when no new token is available now.
+ * Removal also revokes the tokens (RFC 7009), in the background, if the server can be reached.
  */
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DataSource, In, type EntityManager } from 'typeorm';
@@ -32,7 +32,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** The values of a credential that calls need. */
 interface CachedCredential {
   id: string;
   upstreamUrl: string;
@@ -46,7 +45,6 @@ interface CachedCredential {
   tokenHost: string;
 }
 
-/** Tokens and authorizations of servers and connections. */
 @Injectable()
 export class CredentialsService implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
@@ -83,17 +81,17 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * The bearer token for this upstream, refreshed when due (60 s or a tenth of its life before its end); null when none is
-   * stored for that URL. No query while the credential, or its absence, was read in the last 5 s.
+   * The bearer token for this upstream, refreshed when due; null when none is stored for that URL. No query while the credential, or its
+   * absence, was read in the last 5 s.
    *
-   * @param rejected the token that the upstream just answered 401 to: it is refreshed, unless a newer one is stored already
-   * @throws AuthorizationRequiredError if the stored authorization has ended; CredentialUnavailableError if the token
-   * endpoint does not answer and the old token has expired
+   * @param rejected the token to which the upstream just returned 401: it is refreshed, unless a newer one is already stored
+   * @throws AuthorizationRequiredError if a user must authorize again; CredentialUnavailableError if the token endpoint does not respond
+   * and the old token has expired
    */
   async accessToken(owner: CredentialOwner, upstreamUrl: string, rejected?: string): Promise<string | null> {
     const key = keyOf(owner);
     let credential = await this.credentialOf(key);
-    // Another process may have just stored a token that is good, so a bad one is read once more.
+    // Another process might have just stored a valid token, so a bad one is read again.
     if (credential && (credential.accessToken === null || credential.accessToken === rejected)) {
       this.cache.drop(key);
       credential = await this.credentialOf(key);
@@ -151,8 +149,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Reads the tokens of owners that are about to be deleted together. The returned function revokes them
-   * one after another, in the background.
+   * Reads the tokens of owners that are about to be deleted together. The returned function revokes them sequentially, in the background.
    */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.database.manager.find(UpstreamCredential, {
@@ -173,8 +170,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Awaits the step of the owner's module after an authorization was stored. Never rejects: the authorization stands, and the
-   * next call uses it even if the step failed.
+   * Runs the step of the owner's module after an authorization was stored. Never rejects: the authorization remains, and the next call uses
+   * it even if the step failed.
    */
   async completeAuthorization(owner: CredentialOwner, owners: CredentialOwners): Promise<void> {
     this.changed(keyOf(owner));
@@ -198,7 +195,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     if (!tokens || client === null || server.revocationEndpoint === null) return;
     const context = { server, client: this.oauthClientsService.toClient(client) };
     const fetch = createOAuthFetch(this.egress);
-    // At most servers, but not at all, revoking the refresh token ends the whole grant.
+    // At most servers, but not at all, revoking the refresh token revokes the entire grant.
     if (tokens.refreshToken !== null) await revokeToken(fetch, context, tokens.refreshToken, 'refresh_token');
     const isRevoked = await revokeToken(fetch, context, tokens.accessToken, 'access_token');
     this.logger.debug({ msg: `the tokens were ${isRevoked ? '' : 'not '}revoked`, credentialId: id });

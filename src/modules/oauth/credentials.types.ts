@@ -5,44 +5,38 @@ import type { PageServer } from './setup/setup.types.js';
 /** The query of a stored form. */
 const HASHED_QUERY = /^\?sha256:[\w-]{43}$/;
 
-/** The kinds of owners of credentials. */
 export const ownerKinds = ['server', 'connection'] as const;
 
-/** The owner of a credential. */
 export interface CredentialOwner {
   kind: (typeof ownerKinds)[number];
-  /** The id of the owner's row. */
   id: string;
 }
 
-/** The owners of one kind, for their authorizations. Implemented by the module that has them. */
+/** Lookups for the owners of one kind. Implemented by the module that stores them. */
 export interface CredentialOwners {
-  /** False when nothing waits for an authorization of this owner: its links are over, and no token is stored. */
+  /** False when this owner no longer needs an authorization: its links are invalid, and no token is stored. */
   isAuthorizationPending(ownerId: string): Promise<boolean>;
   /** True if the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
-  /** Names, description and icon of an owner, for the page that asks for its authorization; empty when unknown. */
+  /** Names, description and icon of an owner, for the page that requests its authorization; empty when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
   /** A step after an authorization was stored, such as the resumption of a release. */
   handleAuthorization(ownerId: string): Promise<void>;
 }
 
-/** Tokens of the {@link CredentialOwners}. */
 export const credentialOwners = {
   server: Symbol('CredentialOwners of servers'),
   connection: Symbol('CredentialOwners of connections'),
 };
 
-/** What an owner chose for its authorizations, instead of what the MCP server and its authorization server announce. */
+/** The owner's choice for its authorizations, which replaces what the MCP server and its authorization server announce. */
 export interface OAuthChoice {
-  /** The authorization server. */
   issuer?: string;
-  /** A client that was registered there by hand. */
+  /** A client that was registered there manually. */
   clientId?: string;
   scopes?: string[];
 }
 
-/** The input of an authorization. */
 export interface BeginAuthorization {
   upstreamUrl: string;
   /** The `WWW-Authenticate` header(s) of the upstream's 401 or 403; null when there are none. */
@@ -51,13 +45,13 @@ export interface BeginAuthorization {
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;
-  /** The choice of the owner, with the client's secret sealed for the owner's row; absent without one. */
+  /** The choice of the owner, with the client's secret encrypted for the owner's row; absent without one. */
   oauth?: OAuthChoice & { sealedSecret: string | null };
 }
 
-/** An OAuth client that a person registered by hand. */
+/** An OAuth client that a user registered manually. */
 export interface PreregisteredClient {
-  /** The authorization server that it is registered at, as its metadata spells it. */
+  /** The authorization server at which it is registered, as its metadata spells it. */
   issuer: string;
   clientId: string;
   /** Null for a public client. */
@@ -65,8 +59,8 @@ export interface PreregisteredClient {
 }
 
 /**
- * The form in which upstream URLs are stored and compared: as `URL` writes them, without fragment, and with a hash instead
- * of the query, which may hold keys. A stored form stays as it is.
+ * The form in which upstream URLs are stored and compared: as `URL` writes them, without fragment, and with a hash instead of the query,
+ * which might contain keys. Idempotent.
  */
 export function upstreamAddress(url: string): string {
   const { origin, pathname, search } = new URL(url);

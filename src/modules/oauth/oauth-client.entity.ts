@@ -31,10 +31,7 @@ export class OAuthClient {
   @Column('text', { name: 'redirect_uri' })
   redirectUri: string;
 
-  /**
-   * `document`: the client id is the URL of our metadata document. `registered`: dynamic registration. `given`: a person
-   * registered it by hand.
-   */
+  /** `document`: the client id is the URL of our metadata document. `registered`: dynamic registration. `given`: registered manually. */
   @Column('text')
   kind: 'document' | 'registered' | 'given';
 
@@ -48,7 +45,7 @@ export class OAuthClient {
   @Column('text', { name: 'client_id' })
   clientId: string;
 
-  /** Sealed by the vault for this row's id; null for a client without a secret. Never leaves the service. */
+  /** Encrypted by the vault for this row's id; null for a client without a secret. Never leaves Slipway. */
   @Column('text', { name: 'sealed_secret', nullable: true })
   sealedSecret: string | null;
 
@@ -59,11 +56,11 @@ export class OAuthClient {
   @Column({ type: 'timestamptz', name: 'secret_expires_at', precision: 3, nullable: true })
   secretExpiresAt: Date | null;
 
-  /** The time at which the server refused a pre-registered client, which ends its use; null before. */
+  /** The time at which the server rejected a pre-registered client, which is not used after it; null before. */
   @Column({ type: 'timestamptz', name: 'refused_at', precision: 3, nullable: true })
   refusedAt: Date | null;
 
-  /** The time at which a new registration took its place, since its server seemed to have forgotten it; null before. */
+  /** The time at which a new registration replaced it, since its server seemed to have forgotten it; null before. */
   @Column({ type: 'timestamptz', name: 'retired_at', precision: 3, nullable: true })
   retiredAt: Date | null;
 

@@ -21,15 +21,15 @@ import { OAuthClient } from './oauth-client.entity.js';
 /** The remaining lifetime of a secret below which a client is not used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
-/** A forgotten client is registered again at most this often at one issuer. */
+/** Minimum interval between registrations of a forgotten client at one issuer. */
 const REGISTRATION_EVERY_MS = 24 * 60 * 60_000;
 
 type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
 
 /**
- * The OAuth client that Slipway is at each authorization server: a pre-registered one of the owner, else the URL of the
- * client id metadata document where the server reads it, else a dynamically registered one. Hosted code with an
- * auth adapter takes the place of an authorization server and needs no client.
+ * Slipway's OAuth client at each authorization server: a pre-registered one of the owner, else the URL of the client id metadata document
+ * where the server reads it, else a dynamically registered one. Hosted code with an auth adapter replaces an authorization server and needs
+ * no client.
  */
 @Injectable()
 export class OAuthClientsService {
@@ -42,12 +42,12 @@ export class OAuthClientsService {
     private readonly env: Env,
   ) {}
 
-  /** Sets how the adapter of a connection's server is found, null if it has none; called by modules/connections at start. */
+  /** Sets the function that finds the adapter of a connection's server, null if it has none; called by modules/connections at startup. */
   provideAdapters(find: AdapterFinder): void {
     this.findAdapter = find;
   }
 
-  /** The adapter for an owner. @throws TokenEndpointUnreachableError if there is none, or a value it needs is missing */
+  /** @throws TokenEndpointUnreachableError if there is no adapter, or a value it needs is missing */
   async adapterOf({ id }: CredentialOwner): Promise<AuthAdapter> {
     let adapter: AuthAdapter | null;
     try {
@@ -73,7 +73,7 @@ export class OAuthClientsService {
     return baseUrl.startsWith('https:') ? `${baseUrl}/oauth/client.json` : null;
   }
 
-  /** Our client id metadata document; null without one. */
+  /** Null where {@link documentUrl} is. */
   document(): object | null {
     if (this.documentUrl === null) return null;
     const metadata = clientMetadata(this.redirectUri, 'none');
@@ -92,10 +92,10 @@ export class OAuthClientsService {
   }
 
   /**
-   * The client for a new authorization, registered if there is none. Two processes at once register two, and both use the
-   * one that is stored first.
+   * The client for a new authorization, registered if there is none. Two concurrent processes register two, and both use the one that is
+   * stored first.
    *
-   * @throws OAuthClientNeededError if a person must enter one, OAuthSetupError if the registration fails
+   * @throws OAuthClientNeededError if a user must enter one, OAuthSetupError if the registration fails
    */
   async obtain(fetch: FetchLike, server: AuthorizationServer, owner: CredentialOwner): Promise<OAuthClient> {
     const preregistered = await this.preregistered(owner, server.issuer);
@@ -113,8 +113,8 @@ export class OAuthClientsService {
   }
 
   /**
-   * The shared client, or another one if its server seems to have forgotten it: once a day a new registration, and within that
-   * day the one before. Both stay, since tokens are refreshed with the client that they were given to.
+   * The shared client, or another one if its server seems to have forgotten it: once a day a new registration, and within that day the
+   * previous one. Both stay stored, since tokens are refreshed with the client they were issued to.
    */
   private async stillKnown(fetch: FetchLike, server: AuthorizationServer, client: OAuthClient): Promise<OAuthClient> {
     if (client.kind !== 'registered' || !(await this.credentialsRepository.isUnanswered(client.id))) return client;
@@ -134,34 +134,33 @@ export class OAuthClientsService {
       await this.database.manager.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
       return await this.store(issuer, 'registered', renewed);
     } catch (error) {
-      // The person is sent with the client that there is.
+      // Falls back to the existing client.
       if (error instanceof OAuthSetupError) return client;
       throw error;
     }
   }
 
-  /** False if a person must enter a client, as far as the metadata says. */
+  /** False if a user must enter a client, according to the metadata. */
   async isObtainable(server: AuthorizationServer): Promise<boolean> {
     if (server.adapter !== undefined || server.registrationEndpoint !== null) return true;
     if (server.readsClientDocuments && this.documentUrl !== null) return true;
     return (await this.find(server.issuer)) !== null;
   }
 
-  /** The client with its secret. */
   toClient(row: OAuthClient): OAuthClientIdentity {
     const { id, clientId, sealedSecret, authMethod, secretExpiresAt } = row;
     const clientSecret = sealedSecret === null ? null : this.vault.open(sealedSecret, id);
     return { clientId, clientSecret, authMethod, secretExpiresAt };
   }
 
-  /** Stores the authentication method that a client's server has taken. */
+  /** Stores the authentication method that a client's server accepted. */
   async authenticates(id: string, authMethod: string, tx = this.database.manager): Promise<void> {
     await tx.update(OAuthClient, { id }, { authMethod });
   }
 
   /**
-   * After its server refused a client: deletes a registered one, so that the next authorization registers again, and marks a
-   * pre-registered one, since only a person can replace it.
+   * After its server rejected a client: deletes a registered one, so that the next authorization registers again, and marks a
+   * pre-registered one, since only a user can replace it.
    */
   async handleRejection(id: string): Promise<void> {
     const { manager } = this.database;
@@ -169,14 +168,14 @@ export class OAuthClientsService {
     await manager.update(OAuthClient, { id, kind: 'given' }, { refusedAt: new Date() });
   }
 
-  /** The owner's pre-registered client at an issuer, also a refused one; null without one. */
+  /** The owner's pre-registered client at an issuer, even a rejected one; null without one. */
   preregistered(owner: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
     return this.database.manager.findOneBy(OAuthClient, this.ofOwner(owner, { issuer }));
   }
 
   /**
-   * Replaces the owner's pre-registered client at an issuer, whose tokens are then no longer refreshed; the same client gets
-   * the secret. Of other issuers only the client in use stays, so that an owner has two at most.
+   * Replaces the owner's pre-registered client at an issuer, whose tokens are then no longer refreshed; the same client gets the secret.
+   * For other issuers only the client in use stays, so that an owner has at most two.
    *
    * @throws SetupPageError if the owner was deleted
    */
@@ -202,8 +201,8 @@ export class OAuthClientsService {
   }
 
   /**
-   * {@link storePreregistered} for the client that the owner chose. Without an issuer of the owner's choice it belongs to the
-   * first one that was found: its secret goes to no other.
+   * {@link storePreregistered} for the client that the owner chose. If the owner chose no issuer, the client belongs to the first one that
+   * was found: its secret is sent to no other.
    *
    * @throws OAuthSetupError, SetupPageError
    */

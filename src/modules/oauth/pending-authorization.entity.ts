@@ -4,8 +4,8 @@ import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
 /**
- * An authorization on its way: opened by its signed link, begun by the button (which binds it to that browser), completed
- * by the response with its state. Deleted with its owner, as credentials are.
+ * A pending authorization: opened by its signed link, begun by the button (which binds it to that browser), completed by the response with
+ * its state. Deleted with its owner, as credentials are.
  */
 @Entity('pending_authorizations')
 @Index('pending_authorizations_owner', ['ownerKind', 'ownerId'])
@@ -26,7 +26,7 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('text', { name: 'resource_name', nullable: true })
   resourceName: string | null;
 
-  /** The account whose link it began with; null before the button is pressed. No foreign key: checked at each use. */
+  /** The account of the link that it began with; null before the button is pressed. No foreign key: checked at each use. */
   @Column('uuid', { name: 'account_id', nullable: true })
   accountId: string | null;
 
@@ -34,11 +34,13 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('uuid', { name: 'key_id', nullable: true })
   keyId: string | null;
 
-  /** `accounts.logins_epoch` when the link was issued; of a link that needs no sign-in -1 less it, so -1 for 0. Null before both. */
+  /**
+   * `accounts.logins_epoch` when the link was issued; for a link that needs no sign-in -1 minus it, so -1 for 0. Null before the button is
+   * pressed.
+   */
   @Column('integer', { name: 'logins_epoch', nullable: true })
   loginsEpoch: number | null;
 
-  /** The end of the link. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
@@ -54,11 +56,11 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('bytea', { name: 'state_hash', nullable: true })
   stateHash: Buffer | null;
 
-  /** The PKCE code verifier, sealed by the vault for this row's id. */
+  /** The PKCE code verifier, encrypted by the vault for this row's id. */
   @Column('text', { name: 'sealed_verifier', nullable: true })
   sealedVerifier: string | null;
 
-  /** The time at which tokens were stored, or the link was ended. */
+  /** The time at which tokens were stored, or the link was invalidated. */
   @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
   completedAt: Date | null;
 }

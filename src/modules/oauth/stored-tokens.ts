@@ -2,18 +2,17 @@ import { dueInSeconds, type TokenSet } from '../../mcp/oauth/tokens.js';
 import type { Vault } from '../../platform/vault/vault.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
 
-/** The sealed content of a credential. */
+/** The decrypted content of a credential. */
 export interface OpenedTokens {
   accessToken: string;
   refreshToken: string | null;
 }
 
-/** The tokens of a credential; null without any. */
 export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>, vault: Vault): OpenedTokens | null {
   return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as OpenedTokens);
 }
 
-/** The columns that new tokens change. Times count from now, as `expires_in` does. */
+/** The columns that new tokens change. Expiry counts from now, as `expires_in` does. */
 export function storedTokens(
   row: Pick<UpstreamCredential, 'id' | 'scopes' | 'generation'>,
   tokens: TokenSet,
@@ -37,7 +36,7 @@ export function storedTokens(
   };
 }
 
-/** The host of the authorization server, or the name of the registry server whose adapter takes its place. */
+/** The host of the authorization server, or the name of the registry server whose adapter replaces it. */
 export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
   return server.adapter ?? new URL(server.issuer).host;
 }

@@ -1,16 +1,14 @@
 /**
- * Refreshes OAuth tokens, each once. Callers of this process share one attempt; processes wait for each other on the
- * row of `upstream_credentials`, where the second one finds a newer `generation` and sends nothing. The row is locked
- * during the request, 10 s at most, because servers that rotate refresh tokens treat a second use as theft and revoke
- * the grant.
+ * Refreshes OAuth tokens, each once. Callers of this process share one attempt; processes wait for each other on the row of
+ * `upstream_credentials`, where the second one finds a newer `generation` and sends nothing. The row is locked during the request, at most
+ * 10 s, because servers that rotate refresh tokens treat a second use as theft and revoke the grant. At most a quarter of the database pool
+ * waits in refreshes.
  *
- * A new token is used only after it is stored; if the database fails then, storing is tried again for 10 s. If the
- * process dies between answer and commit, the rotated refresh token is lost: servers that tolerate a repetition issue
- * it again, others need a new authorization.
+ * A new token is used only after it is stored; if the database fails then, storing is retried for 10 s. If the process dies before the
+ * commit, the rotated refresh token is lost: servers that tolerate a repetition issue it again, others need a new authorization.
  *
- * Outcomes: `token`; `required` (the grant has ended, a person must authorize again); `away` (the token endpoint does
- * not answer; pauses from 2 s to 5 min, and the old token serves until it expires); `gone` (the credential was
- * deleted). A quarter of the database pool at most waits in refreshes.
+ * Outcomes: `token`; `required` (a user must authorize again); `away` (the token endpoint does not respond; pauses from 2 s to 5 min, and
+ * the old token serves until it expires); `gone` (the credential was deleted).
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
@@ -32,12 +30,12 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 
 const SLOT_WAIT_MS = 10_000;
 
-/** The longest pause after failed refreshes, which begins at 2 s and doubles. */
+/** The longest pause after failed refreshes; pauses start at 2 s and double. */
 const RETRY_MS_MAX = 5 * 60_000;
 
 /**
- * Adapters, and servers with codes of their own, do not say that a refresh token is invalid. After this many consecutive
- * failures, in about 20 minutes, an expired token counts as ended.
+ * Adapters, and servers with their own error codes, do not report that a refresh token is invalid. After this many consecutive failures, in
+ * about 20 minutes, an expired token is considered revoked.
  */
 const UNCLEAR_REFUSALS_MAX = 10;
 
@@ -45,38 +43,34 @@ const UNCLEAR_REFUSALS_MAX = 10;
 const RESCUE_TRIES = 20;
 const RESCUE_PAUSE_MS = 500;
 
-/** A token that is refused at a younger age was not refused because it expired. */
+/** A token that is rejected at a younger age did not expire. */
 const FRESH_MS = 10_000;
 
-/** The outcome of a refresh. */
 export type RefreshOutcome =
   | { kind: 'token'; accessToken: string }
   /** The owner must authorize again. */
   | { kind: 'required'; message: string }
-  /** The token endpoint does not answer; the authorization stays stored. `accessToken` is the old one until it expires. */
+  /** The token endpoint does not respond; the authorization stays stored. `accessToken` is the old one until it expires. */
   | { kind: 'away'; message: string; accessToken: string | null }
-  /** The credential was deleted. */
   | { kind: 'gone' };
 
-/** The credential as the caller read it. */
 export interface RefreshRequest {
   id: string;
   generation: number;
-  /** The host of the token endpoint. */
   host: string;
-  /** The token that an upstream just refused; absent for a due token. */
+  /** The token that an upstream just rejected; absent for a due token. */
   rejected?: string;
   /** Called once for an attempt, before any of its callers continues. */
   onSettled: () => void;
 }
 
-/** Facts of an attempt that outlive its transaction: the row with rotated tokens, and the client that the server refused. */
+/** Facts of an attempt that outlive its transaction: the row with rotated tokens, and the client that the server rejected. */
 interface AttemptHandlers {
   onRotated: (row: UpstreamCredential) => void;
   onRefused: (client: OAuthClient) => void;
 }
 
-/** An attempt whose token the authorization server refused. */
+/** An attempt whose token the authorization server rejected. */
 interface RefusedAttempt extends Pick<AttemptHandlers, 'onRefused'> {
   /** Null for an adapter. */
   client: OAuthClient | null;
@@ -84,7 +78,6 @@ interface RefusedAttempt extends Pick<AttemptHandlers, 'onRefused'> {
   usable: OpenedTokens | null;
 }
 
-/** Refreshes tokens, each once. */
 @Injectable()
 export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
@@ -181,7 +174,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     if (isUnknown || oldTokens.refreshToken === null) {
       const isUsable = !isPast(row.expiresAt) && oldTokens.accessToken !== rejected;
       if (isUsable) {
-        // Without a refresh token, a token is due when it expires.
+        // Without a refresh token, a token is due at its expiry.
         await tx.update(UpstreamCredential, { id: row.id }, { dueAt: row.expiresAt });
         return { kind: 'token', accessToken: oldTokens.accessToken };
       }
@@ -239,7 +232,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     const subject = isClient && client.kind === 'given' ? 'client that was given for this' : 'authorization';
     if (isClient) onRefused(client);
     if (usable) {
-      // The access token is good to its end, or until it is refused.
+      // The access token is valid until it expires or is rejected.
       const { accessToken } = usable;
       const sealedTokens = this.vault.seal(
         JSON.stringify({ accessToken, refreshToken: null } satisfies OpenedTokens),
@@ -306,7 +299,7 @@ async function write(tx: EntityManager, row: UpstreamCredential, before: number)
   );
 }
 
-/** The outcome without a request: another process was faster, the authorization has ended, or a pause is running. */
+/** The outcome without a request: another process was faster, a user must authorize again, or a pause is running. */
 function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: Vault): RefreshOutcome | null {
   const oldTokens = openTokens(row, vault);
   if (!oldTokens) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };
@@ -330,7 +323,6 @@ async function namesOf(
   return { credentialId: id, ...(await LogNamesRepository.find(database, ownerKind, ownerId)) };
 }
 
-/** The outcome if the token endpoint cannot be reached. */
 function toAwayOutcome(
   reason: string,
   row: UpstreamCredential,

@@ -4,7 +4,7 @@ import { AuthorizationColumns } from './authorization-columns.js';
 import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/** `required`: the authorization has ended, and the tokens are deleted. */
+/** `required`: a user must authorize again, and the tokens are deleted. */
 export const credentialStates = ['active', 'required'] as const;
 
 /**
@@ -26,7 +26,7 @@ export class UpstreamCredential extends AuthorizationColumns {
   @JoinColumn({ name: 'client_row_id', foreignKeyConstraintName: 'upstream_credentials_client_fk' })
   client: Relation<OAuthClient> | null;
 
-  /** `{accessToken, refreshToken}`, sealed by the vault for this row's id; null without tokens. */
+  /** `{accessToken, refreshToken}`, encrypted by the vault for this row's id; null without tokens. */
   @Column('text', { name: 'sealed_tokens', nullable: true })
   sealedTokens: string | null;
 
@@ -53,7 +53,7 @@ export class UpstreamCredential extends AuthorizationColumns {
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** No refresh is sent before; null after a success. */
+  /** The earliest time of the next refresh; null after a success. */
   @Column({ type: 'timestamptz', name: 'retry_at', precision: 3, nullable: true })
   retryAt: Date | null;
 }

@@ -12,9 +12,9 @@ import { pageOwners, type LinkHolder, type SetupLink, type SetupPageOwner } from
 
 /**
  * Signed links of the setup page, and the owner of the page of each kind. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>/<loginsEpoch>`
- * opens for anyone who has it; with `person` at its end it opens only in a browser that is signed in as that account. The
- * signature covers the whole path. A link expires with the account's right to `manage`, with its logins, and with the
- * credential that it was issued to.
+ * opens for anyone who has it; with `person` at its end it opens only in a browser that is signed in as that account. The signature covers
+ * the whole path. A link is invalid once the account loses the right to `manage` or its sign-ins are revoked, or the credential that it was
+ * issued to is invalid.
  */
 @Injectable()
 export class SetupLinksService implements OnModuleInit {
@@ -33,7 +33,7 @@ export class SetupLinksService implements OnModuleInit {
     if (this.env.roles.includes('api')) this.pageOwners = partsOf(this.moduleRef, pageOwners);
   }
 
-  /** A link that opens for the time of an authorization at least. */
+  /** A link that stays valid at least for the duration of an authorization. */
   url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch, needsSignIn } }: SetupLink): string {
     const person = needsSignIn ? '/person' : '';
     const path = `/setup/${kind}/${id}/${epoch}/${accountId}/${keyId}/${loginsEpoch}${person}`;
@@ -42,7 +42,7 @@ export class SetupLinksService implements OnModuleInit {
 
   /** {@link url} that opens only in a browser that is signed in as the holder. */
   async personUrl(link: SetupLink): Promise<string> {
-    // A link for a disabled account opens nowhere, and its epoch is over when the account is enabled again.
+    // A link for a disabled account is invalid, and its epoch is outdated when the account is enabled again.
     const { loginsEpoch } = (await this.apiKeysService.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };
     return this.url({ ...link, holder: { ...link.holder, loginsEpoch, needsSignIn: true } });
   }
@@ -57,7 +57,7 @@ export class SetupLinksService implements OnModuleInit {
     mayUse: (person: Person) => Promise<boolean>,
   ): Promise<boolean> {
     const person = await this.apiKeysService.callerOf(accountId);
-    // A smaller epoch of the account is one that was read before the link was made.
+    // A smaller epoch of the account was read before the link was issued.
     if (person === null || person.loginsEpoch > loginsEpoch) return false;
     return (await this.apiKeysService.liveAmong([keyId])).has(keyId) && mayUse(person);
   }
@@ -65,8 +65,8 @@ export class SetupLinksService implements OnModuleInit {
   /**
    * Verifies a link.
    *
-   * @param path behind `/setup/`
-   * @throws SetupPageError for a link that this service did not sign, and for one that has expired
+   * @param path after `/setup/`
+   * @throws SetupPageError for a link without our signature, and for an expired one
    */
   verify(path: string, query: { expires?: unknown; signature?: unknown }): [SetupPageOwner<unknown>, SetupLink] {
     try {

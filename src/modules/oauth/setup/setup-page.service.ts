@@ -14,15 +14,15 @@ import {
   type SetupView,
 } from './setup.types.js';
 
-/** An owner that needs authorization, and the form for values with which it may do without. */
+/** An owner that needs authorization, and the form for values that can replace it. */
 export interface AuthorizationOffer {
   owner: CredentialOwner;
-  /** Null where there is no authorization server to ask. */
+  /** Null without an authorization server. */
   request: BeginAuthorization | null;
   form: Omit<FormView, 'kind' | 'reason' | 'client' | 'fault' | 'note'>;
 }
 
-/** The setup page of an owner that needs authorization. Nothing is stored or registered before its form is submitted. */
+/** The setup page of an owner that needs authorization. Stores and registers nothing before its form is submitted. */
 @Injectable()
 export class SetupPageService {
   constructor(
@@ -31,7 +31,7 @@ export class SetupPageService {
     private readonly env: Env,
   ) {}
 
-  /** The page in front of the authorization server, or a form for a client or for values where there is no such way. */
+  /** The page before the redirect to the authorization server; without one, a form for a client or for values. */
   async view(offer: AuthorizationOffer): Promise<SetupView> {
     const { owner, request, form } = offer;
     if (!request) return this.valuesForm(form);
@@ -51,8 +51,8 @@ export class SetupPageService {
   /**
    * Begins an authorization as the submitted client, if there is one, and redirects to the authorization server.
    *
-   * @param cookie identifies the browser, which must come back with it
-   * @param holder whose link the page has
+   * @param cookie identifies the browser, which must return with it
+   * @param holder of the link of the page
    * @throws SetupPageError
    */
   async submit(
@@ -80,7 +80,7 @@ export class SetupPageService {
     }
   }
 
-  /** The form for values where authorization is needed. @param obstacle why none can be begun, in a message */
+  /** The form for values where authorization is needed. @param obstacle why no authorization can begin, as a message */
   valuesForm(form: AuthorizationOffer['form'], obstacle?: string): FormView {
     const reason =
       obstacle === undefined
@@ -106,7 +106,7 @@ export class SetupPageService {
     return isForClient(body);
   }
 
-  /** The form that helps after an authorization could not be begun. Rethrows any other error. */
+  /** The form that helps after an authorization failed to begin. Rethrows any other error. */
   private async formAfter({ owner, form }: AuthorizationOffer, error: unknown): Promise<FormView> {
     if (error instanceof OAuthClientNeededError) {
       const client = await this.clientRequestAt(owner, error.issuer);
@@ -117,7 +117,7 @@ export class SetupPageService {
     return this.valuesForm(form, error.message);
   }
 
-  /** Registers nothing, so the authorization server may still turn out to need a client. @throws OAuthSetupError */
+  /** Registers nothing, so the authorization server might still turn out to need a client. @throws OAuthSetupError */
   private async clientRequest(owner: CredentialOwner, request: BeginAuthorization): Promise<ClientRequest> {
     const { server } = await this.authorizationsService.preview(owner, request);
     const clientRequest = await this.clientRequestAt(owner, server.issuer);
@@ -133,7 +133,7 @@ export class SetupPageService {
     return { issuer, redirectUri, state };
   }
 
-  /** The form for an authorization server that takes only clients that were registered by hand. */
+  /** The form for an authorization server that accepts only manually registered clients. */
   private clientForm(form: AuthorizationOffer['form'], client: ClientRequest): FormView {
     const { host } = new URL(client.issuer);
     const wish =

@@ -13,20 +13,19 @@ import {
 } from './setup.types.js';
 import type { PreregisteredClient } from '../credentials.types.js';
 
-/** The names of the client's fields in the form. */
 const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client.secret' } as const;
 
 /** RFC 6749 appendix A.1 and A.2. */
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** The submitted client; null to use the stored one further; or the error of the form. */
+/** The submitted client; null to keep the stored one; or the error of the form. */
 type SubmittedClient = { client: PreregisteredClient | null } | { fault: string };
 
 /**
  * Renders the setup page.
  *
- * @param token makes the hidden input of a form; called for a page with one
- * @param action the address that the form posts to; by default that of the page
+ * @param token renders the hidden input of a form; called for a page with one
+ * @param action the address to which the form posts; by default that of the page
  */
 export function setupPage(env: PageEnv, view: SetupView, token: () => Html, action?: string): Page {
   switch (view.kind) {
@@ -74,7 +73,7 @@ ${identity(view)}${noteLine(note)}`,
   }
 }
 
-/** The small line for whoever is asked for help. */
+/** The small line with details for support. */
 function identity({ label, upstreamHost }: Pick<PageServer, 'label' | 'upstreamHost'>): Html {
   return html`<p class="soft">${label} · ${upstreamHost}</p>`;
 }
@@ -85,7 +84,7 @@ function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   return html`<div class="who">${iconUrl !== undefined && html`<span class="tile large"><img src="${iconUrl}" alt=""></span>`}<p>${description}</p></div>`;
 }
 
-/** The server's own name, where the page calls it by the name of the connection. */
+/** The server's own name, if the page otherwise shows the name of the connection. */
 function ownName({ name, title }: PageServer): Html | null {
   return name && title && name !== title ? html` (${title})` : null;
 }
@@ -124,7 +123,7 @@ const ENTER_AGAIN = 'Enter it again: it is not shown here.';
 /** For inputs that browsers must not fill in or correct. */
 const PLAIN = html`autocomplete="off" spellcheck="false"`;
 
-/** The issuer is sent as well: a client is stored for the server that this page named, or not at all. */
+/** The issuer is sent as well: a client is stored only for the server that this page named. */
 function clientInputs({ issuer, state, entered }: ClientRequest): Html {
   const { id: content = '', hasSecret = false } = entered ?? {};
   const stored = state === 'given' && 'A client ID is stored. Leave ID and secret empty to go on with it.';
@@ -162,8 +161,8 @@ function inputOf(field: SetupField, index: number): Html {
 }
 
 /**
- * A form that answers a form, with the values that were entered: those of secret fields are not sent back, and are asked for
- * again. An emptied field shows its default, which applies.
+ * Redisplays a form with the values that were entered, except those of secret fields, which must be entered again. An emptied field shows
+ * its default, which applies.
  */
 export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
   if (view.kind !== 'form') return view;
@@ -198,12 +197,12 @@ export function isForClient(form: URLSearchParams): boolean {
   return hasClient || (form.has(clientFields.id) && !hasOtherValues(form));
 }
 
-/** The name of a header alone, which is filled in beforehand, is no value. */
+/** A header name alone is not a value: the form fills it in. */
 function hasOtherValues(form: URLSearchParams): boolean {
   return [...form].some(([name, value]) => isValue(name) && value.trim() !== '');
 }
 
-/** True for the name of a field with a value of the connection, in its form. */
+/** True for the name of a form field with a value of the connection. */
 export function isValue(name: string): boolean {
   return /^(?:headers|query)\./.test(name) || name === keyFields.value;
 }

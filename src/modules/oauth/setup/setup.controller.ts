@@ -1,15 +1,13 @@
 /**
- * Pages for people who authorize this service at an upstream, or enter values for one: `/setup/…` with a signature, and
- * `/oauth/callback`.
+ * Pages on which users authorize Slipway at an upstream, or enter values for one: `/setup/…` with a signature, and `/oauth/callback`.
  *
- * The signed link gives access while the account that read it can `manage` the target and the credential that read it is
- * valid: GET, POST and the callback ask for both. One that an MCP client elicited opens only in a browser that is signed in as
- * the account, and leads to the sign-in otherwise. GET binds the browser to the link by a cookie and changes nothing else. POST needs the cookie,
- * the form token and our own page as its origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`) leads back to an app
- * after success, and after a refusal at the authorization server; a second cookie keeps it on the way. One that names a page of
- * the console, `ui/…` below our own address, leads there after success alone: a refusal is a page of ours, with its reason.
+ * GET, POST and the callback require that the holder of the signed link can still `manage` the target, and that its credential is valid. A
+ * link that an MCP client elicited opens only in a browser that is signed in as the account, and otherwise redirects to the sign-in. GET
+ * binds the browser to the link by a cookie and changes nothing else; POST needs the cookie, the form token and our own page as its origin.
+ * `returnUrl` (origins of `SETUP_RETURN_ORIGINS`, kept in a second cookie) leads back to an app after success, and after a denial at the
+ * authorization server; a console page, `ui/…`, only after success.
  *
- * Faults are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
+ * Errors are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
  */
 import { Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
@@ -33,7 +31,6 @@ type LinkRequest = PublicPageRequest<{ path: string[] }>;
 
 const otherBrowser = () => SetupPageError.otherBrowser();
 
-/** Pages of set-up links, and the answer of authorization servers. */
 @ApiExcludeController()
 @PublicPage({ refusal: otherBrowser, leavesToken: true })
 @Controller()
@@ -80,14 +77,14 @@ export class SetupController {
       const { view, status } = answer;
       return this.finish(page, link, { view: withEntered(view, form), status });
     }
-    // The right may have been revoked since: then the browser does not learn where to continue.
+    // The right might have been revoked since: then the browser does not learn where to continue.
     await this.open(pageOwner, link);
     const returnUrl = this.readReturnUrl(page, link.id);
     const next = returnUrl === null ? [] : [returnCookie(answer.linkId, returnUrl)];
     return new RedirectAway(answer.redirect, [setupCookie(answer.linkId, secret), ...next]);
   }
 
-  /** Handles the answer of an authorization server. Returns to the app after success and after a person's refusal. */
+  /** Handles the response of an authorization server. Returns to the app after success and after a user's denial. */
   @Get('oauth/callback')
   @ApiErrors(400, 403, 410, 502)
   async callback(
@@ -107,7 +104,7 @@ export class SetupController {
     }
   }
 
-  /** The target of a link. @throws SetupPageError also if its holder can no longer use it */
+  /** The target of a link. @throws SetupPageError, including when its holder can no longer use it */
   private async open(pageOwner: SetupPageOwner<unknown>, link: SetupLink): Promise<unknown> {
     const row = await pageOwner.open(link);
     const isOpen = await this.setupLinksService.isOpenTo(link.holder, (person) => pageOwner.mayUse(row, person));
@@ -116,20 +113,20 @@ export class SetupController {
   }
 
   /**
-   * True if the browser may use a link: one that needs no sign-in, or one of the account that it is signed in as. False for a
-   * browser that has to sign in.
+   * True if the browser can use a link: one that needs no sign-in, or one of the account that it is signed in as. False if the user must
+   * sign in.
    *
    * @throws SetupPageError if it is signed in as another account
    */
   private async isPersonOf({ holder }: SetupLink, { client }: LinkRequest): Promise<boolean> {
     if (!holder.needsSignIn) return true;
     const person = await this.sessionsService.current(client);
-    // eslint-disable-next-line no-restricted-syntax -- The account that was asked: it has no right to a thing by that.
+    // eslint-disable-next-line no-restricted-syntax -- The account that was asked to authorize: this alone gives it no rights.
     if (person && person.accountId !== holder.accountId) throw SetupPageError.otherPerson(person, this.env);
     return person !== null;
   }
 
-  /** Returns to the app after success, and shows a page where there is none or something is left to do. */
+  /** Returns to the app after success; shows a page if there is no app, or a step remains. */
   private finish(
     page: Pick<PublicPageRequest, 'cookies'>,
     link: SetupLink | Pick<SetupLink, 'id'>,
@@ -151,7 +148,7 @@ export class SetupController {
     return new PlainPage((token) => setupPage(this.env, view, token, action), status, cookies);
   }
 
-  /** Redirects to the sign-in, and from there to the page that was asked for. */
+  /** Redirects to the sign-in, and from there to the requested page. */
   private signIn({ originalUrl }: LinkRequest): Redirect {
     return new RedirectAway(`${this.env.baseUrl}/login?next=${encodeURIComponent(originalUrl)}`);
   }
@@ -167,7 +164,7 @@ type ShownAnswer = Extract<SetupAnswer, { view: SetupView }>;
 /** Cookies hold 4,096 bytes. */
 const RETURN_CHARS_MAX = 2_000;
 
-/** An address of an app, or of a page of ours, that may be returned to; null for any other value. */
+/** An address of an app, or of one of our pages, to which the browser can return; null for any other value. */
 function allowedReturn(env: Env, value: unknown): string | null {
   const isGiven = typeof value === 'string' && value !== '' && value.length <= RETURN_CHARS_MAX;
   const url = isGiven ? parseUrl(value, `${env.baseUrl}/`) : null;
@@ -179,7 +176,7 @@ function isOwnPage({ baseUrl }: Env, url: string): boolean {
   return url.startsWith(new URL(`${baseUrl}/ui/`).href);
 }
 
-/** The cookie with the address to return to, which survives the way over an authorization server. */
+/** The cookie with the return address, which survives the redirect to an authorization server. */
 function returnCookie(linkId: string, returnUrl: string): OwnCookie {
   return setupCookie(`${linkId}-return`, Buffer.from(returnUrl).toString('base64url'));
 }
