@@ -21,7 +21,7 @@ export class Namespace {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** While the operator suspends it: calls are refused. */
+  /** Set while the operator suspends it: calls are rejected. */
   @Column('jsonb', { nullable: true })
   suspended: Suspension | null;
 }

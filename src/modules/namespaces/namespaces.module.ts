@@ -15,7 +15,6 @@ declare global {
   }
 }
 
-/** Namespaces and their owners. */
 @Module({})
 export class NamespacesModule {
   static readonly forRoles = roleModule((env) => ({

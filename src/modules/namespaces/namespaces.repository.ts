@@ -9,20 +9,18 @@ import { grantsWithinNamespaces } from '../auth/memberships.access.js';
 import { listedFor } from '../auth/visible-servers.access.js';
 import { Namespace } from './namespace.entity.js';
 
-/** Conditions that all hold; an absent one restricts nothing. */
+/** Conditions combined by AND; an absent one restricts nothing. */
 export interface NamespaceFilter {
-  /** The owner is one of these. */
   accountIds?: string[];
-  /** Beginning of the name. */
+  /** Prefix of the name. */
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
-  /** Whose view of the servers `hasServers` means. */
+  /** The caller whose visible servers `hasServers` counts. */
   viewer: Caller;
   hasSkills?: boolean;
 }
 
-/** Statements that search and claim namespaces. */
 @AccountQuotas({
   counts: { namespaces: 'SELECT count(*) FROM namespaces n WHERE n.account_id = a.id' },
   owners: { namespaceId: 'SELECT account_id FROM namespaces WHERE id = $1' },
@@ -31,7 +29,7 @@ export interface NamespaceFilter {
 export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Sets or ends the suspension of a namespace. @returns false when there is none */
+  /** Suspends or reinstates a namespace. @returns false if it does not exist */
   async suspend(actor: Actor, name: string, suspended: Suspension | null): Promise<boolean> {
     const sql = 'UPDATE namespaces SET suspended = $2::jsonb WHERE name = $1 RETURNING id';
     const values = [name, suspended && JSON.stringify(suspended)];
@@ -39,12 +37,11 @@ export class NamespacesRepository {
     return rows.length > 0;
   }
 
-  /** Number of namespaces that match. */
   count(filter: NamespaceFilter): Promise<number> {
     return this.matching(filter).getCount();
   }
 
-  /** One page of the namespaces that match: by name, or newest first. */
+  /** One page of matching namespaces: by name, or newest first. */
   find(
     filter: NamespaceFilter,
     { order, offset, limit }: { order: 'name' | 'newest'; offset: number; limit: number },
@@ -55,7 +52,7 @@ export class NamespacesRepository {
     return rows.addOrderBy('namespace.id').offset(offset).limit(limit).getMany();
   }
 
-  /** Inserts a namespace of an account. @returns null when its name is taken */
+  /** @returns null when the name is taken */
   async insertIfFree(
     actor: Actor,
     name: string,

@@ -1,13 +1,12 @@
 /**
- * Namespaces: names that an account owns, and that hold its servers, skills and connections. Claims, lists and deletes
- * them.
+ * Namespaces: globally unique names that an account owns, and that hold its servers, skills and connections.
  *
- * A name is claimed by whoever is first (`PUT /namespaces/{name}`); claiming one's own changes nothing. Deletion takes skills and connections along;
- * the module that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, also one
- * created at the same moment.
+ * The first account to claim a name (`PUT /namespaces/{name}`) gets it; claiming one's own changes nothing. Deletion includes skills and
+ * connections; the module that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, including one
+ * created concurrently.
  *
- * Fails: 409 "already exists" for the name of another account (published tools look for these words), 409 while servers
- * exist, 400 for malformed and reserved names, and the quota of the account.
+ * Fails: 409 "already exists" for the name of another account (published tools look for these words), 409 while servers exist, 400 for
+ * malformed and reserved names, and the quota of the account.
  */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -44,13 +43,12 @@ import { NamespacesRepository } from './namespaces.repository.js';
 export abstract class NamespaceDeletion {
   /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
   abstract prepareDeletion(namespace: OwnedNamespace): Promise<() => void>;
-  /** Ends logins, setup links and consents of namespaces that move to another account, in the transaction. */
+  /** Revokes client authorizations, setup links and consents of namespaces that move to another account, in the transaction. */
   abstract endLogins(namespaceIds: string[], tx: EntityManager): Promise<void>;
   /** Deletes and revokes the upstream tokens of connections. */
   abstract revokeTokens(namespaceIds: string[]): Promise<void>;
 }
 
-/** Claims, lists, moves and deletes namespaces. */
 @Injectable()
 export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('namespaces');
@@ -78,7 +76,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** The namespaces of the caller and its organizations, newest first; with a search filter those of everybody, by name. */
+  /** The namespaces of the caller and its organizations, newest first; with a search filter those of all accounts, by name. */
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
@@ -101,12 +99,12 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Creates a namespace with this name. Nothing changes if the caller or its organization owns it already.
+   * Creates a namespace with this name. Nothing changes if the caller or its organization already owns it.
    *
    * @param organizationId the account that gets it; by default the caller's own
    * @param moves moves a namespace that the caller owns in another account
-   * @throws InvalidInputError, KeyScopeError, QuotaExceededError, ConflictError when another account has it, ForbiddenError for
-   * an organization where the caller is neither owner nor editor, and as {@link moveOne}
+   * @throws InvalidInputError, KeyScopeError, QuotaExceededError; ConflictError when another account has it; ForbiddenError for an
+   * organization where the caller is neither owner nor editor; as {@link moveOne}
    */
   async claim(name: string, caller: Caller, organizationId?: string, moves = false): Promise<NamespaceDto> {
     if (!NAMESPACE_NAME.test(name)) {
@@ -132,15 +130,15 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
       if (!this.accessService.owns(caller, 'administer', accountId)) {
         throw new ForbiddenError('Forbidden: organizationId must be an organization where you are an owner or editor');
       }
-      // Null when it was claimed in between: read it.
+      // Null when it was claimed concurrently: read it.
       const created = await this.insert(caller, name, accountId);
       if (created) return created;
     }
   }
 
   /**
-   * Deletes a namespace with its skills and connections. The foreign key of servers refuses it while one exists, also one
-   * created at the same moment.
+   * Deletes a namespace with its skills and connections. The foreign key of servers prevents it while one exists, including one created
+   * concurrently.
    *
    * @throws ConflictError while it holds servers
    */
@@ -157,7 +155,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Suspends a namespace or, with null, ends that: at once in this process, within 5 s in every other.
+   * Suspends a namespace or, with null, reinstates it: immediately in this process, within 5 s in every other.
    *
    * @throws NamespaceNotFoundError
    */
@@ -170,8 +168,8 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Moves namespaces to another account, with their servers, skills and connections. Streams, setup links and consents end, and
-   * upstream logins are revoked: they are those of the persons who made them.
+   * Moves namespaces to another account, with their servers, skills and connections. Streams close, and setup links, consents and upstream
+   * credentials are revoked: they belong to the people who created them.
    *
    * @param name one namespace of the account; null: all
    * @throws ForbiddenError for an account that the caller does not own, NotFoundError, QuotaExceededError of the new account
@@ -217,7 +215,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   private async insert(actor: Actor, name: string, accountId: string): Promise<NamespaceDto | null> {
     const insert = () => this.namespacesRepository.insertIfFree(actor, name, accountId);
     const row = await this.accountLimitsService.createWithinQuota({ accountId }, { namespaces: 1 }, insert);
-    // The cache may still hold a previous owner.
+    // The cache might still hold a previous owner.
     this.targetsService.forget(name);
     return row && toNamespaceDto(row);
   }
