@@ -1,13 +1,11 @@
 /**
- * Who may do what with a server: its owner everything, others what its visibility opens or what was granted to their
- * account.
+ * Access to servers: the owner can do everything, others what the visibility or a grant opens.
  *
- * The response comes without a promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and
- * `grants.changed` drop them at the same time. A server that the caller may not find is answered like one that does not exist,
- * in the same time (`spendLookUp`). Only the owner of a namespace learns what is missing in it, and the nearest name.
+ * Decisions need no promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and `grants.changed` drop them. A
+ * server that is hidden from the caller gets the same response as a missing one, in the same time (`spendLookUp`). Only the owner of a
+ * namespace learns which server is missing in it, and the nearest name.
  *
- * A key that lacks a right which its account has is a KeyScopeError; everything else that is hidden is a
- * ServerNotFoundError.
+ * Fails: KeyScopeError if only the key lacks the right, ServerNotFoundError for everything else that is hidden.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -22,26 +20,23 @@ import { ServersRepository } from './servers.repository.js';
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /**
-     * Published when a server, a connection or a namespace was granted to an account, or a grant was changed or revoked.
-     * `cut`: the revoked grant whose calls are cut.
+     * Published when a server, connection or namespace was granted to an account, or a grant was changed or revoked. `cut`: the revoked
+     * grant whose calls are canceled.
      */
     'grants.changed': { serverId?: string; connectionId?: string; namespaceId?: string; cut?: string };
   }
 }
 
-/** The id of no server. */
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
 
-/** A grant that was dropped from the cache at this moment. */
+/** A grant that was just dropped from the cache. */
 const NO_TOOLS: GrantRef = { ...MEMBER_GRANT, tools: [] };
 
-/** The grant of a server to an account; null without one. */
 interface KnownGrant {
   serverId: string;
   grant: GrantRef | null;
 }
 
-/** Decides who may do what with a server. */
 @Injectable()
 export class ServerAccessService implements OnModuleInit {
   private readonly grants = new RowCache<KnownGrant>(async (key) => {
@@ -57,7 +52,7 @@ export class ServerAccessService implements OnModuleInit {
 
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('servers.changed', ({ id }) => this.forget(id));
-    // The account may have left an organization, or entered one.
+    // The account might have left or joined an organization.
     await this.pubSub.subscribe('auth.account-changed', () => this.grants.dropWhere(() => true));
     await this.pubSub.subscribe('grants.changed', ({ serverId, namespaceId }) => {
       if (serverId !== undefined) this.forget(serverId);
@@ -66,8 +61,8 @@ export class ServerAccessService implements OnModuleInit {
   }
 
   /**
-   * True if the caller may do this with the server. A promise only where a grant must be read: never for a public server,
-   * and never for its owner.
+   * True if the caller may do this with the server. A promise only if a grant must be read: never for a public server, and never for its
+   * owner.
    *
    * @throws KeyScopeError when only the key lacks the right
    */
@@ -80,26 +75,26 @@ export class ServerAccessService implements OnModuleInit {
     return this.grants.get(key).then((knownGrant) => this.isGranted(caller, action, server, knownGrant));
   }
 
-  /** The grant by which {@link isAllowed} just let a caller call a server; null for its own and public ones. */
+  /** The grant by which {@link isAllowed} just allowed a call of a server; null for the caller's own and public ones. */
   grantOf(caller: Caller, server: ServerTarget): GrantRef | null {
     if (this.accessService.isAllowed(caller, 'call', server)) return null;
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
   /**
-   * The only tools of a server that is not public that the account of the caller can call, and see of a private one; null for
-   * all. Right after {@link isAllowed}.
+   * The only tools of a non-public server that the caller's account can call, and see if it is private; null for all. Valid right after
+   * {@link isAllowed}.
    */
   grantedToolsOf(caller: Caller, server: ServerTarget): readonly string[] | null {
     return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
   }
 
-  /** {@link isAllowed} call it, whatever the key of the caller may do. */
+  /** {@link isAllowed} for a call, whatever the scopes of the caller's key. */
   mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
     return this.isAllowed(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
-  /** True if the caller can grant the server to anybody. @throws KeyScopeError */
+  /** True if the caller can grant the server to any account. @throws KeyScopeError */
   mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
     return this.accessService.isAllowed(caller, 'own', { ownerId, namespace });
   }
@@ -109,7 +104,7 @@ export class ServerAccessService implements OnModuleInit {
     if (!this.mayGrant(caller, server)) throw new OpenedByOwnersError();
   }
 
-  /** Those of these uses that have ended: the account may call the server no longer. Deleted servers are not among them. */
+  /** Those of these uses whose account can no longer call the server. Excludes deleted servers. */
   async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
     const serverIds = [...new Set(uses.map(({ serverId }) => serverId))];
     const closed = new Set(await this.serversRepository.closedAmong(serverIds));
@@ -117,14 +112,14 @@ export class ServerAccessService implements OnModuleInit {
     return ofClosed.length === 0 ? [] : this.serversRepository.lostAmong(ofClosed);
   }
 
-  /** Takes the time of a look-up of a grant, for a response that must not tell whether there is a server. */
+  /** Takes the time of looking up a grant, for a response that must not reveal whether the server exists. */
   async spendLookUp({ accountId }: Caller): Promise<void> {
     await this.serversRepository.findGrant(NO_SERVER, accountId);
   }
 
   /**
-   * The response for a server that does not exist, or that the caller may not find. The owner of the namespace learns what is
-   * missing and the nearest name; others learn nothing.
+   * The error for a server that does not exist, or that is hidden from the caller. Tells only the owner of the namespace which server is
+   * missing, and the nearest name.
    */
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
     const row = await this.serversRepository.namesIn(namespace);

@@ -9,7 +9,7 @@ export interface ServerCardFieldOptions {
   key: string;
   /** The schema of its value in the API document. */
   schema: ApiPropertyOptions;
-  /** The value for servers that `fieldsFor` leaves out; also the document's example. */
+  /** The value for servers that `fieldsFor` leaves out; also the example in the API document. */
   absent: unknown;
 }
 
@@ -29,9 +29,9 @@ export interface ServerCardContributor {
 export const ContributesCardField = DiscoveryService.createDecorator<ServerCardFieldOptions>();
 
 /**
- * Adds a member to the cards of servers and documents it. Stands on a provider of any module.
+ * Adds a member to the cards of servers and documents it. Decorates a provider of any module.
  *
- * @throws Error while the class loads, if the card has a member of this name
+ * @throws Error while the class loads, if the card already has a member of this name
  */
 export function ServerCardField(
   options: ServerCardFieldOptions,

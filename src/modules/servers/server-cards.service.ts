@@ -32,12 +32,10 @@ export class ServerCardsService implements OnModuleInit {
     });
   }
 
-  /** True if no module adds a member. */
   get isEmpty(): boolean {
     return this.fields.length === 0;
   }
 
-  /** The members that modules add. */
   get keys(): string[] {
     return this.fields.map(({ key }) => key);
   }

@@ -17,7 +17,7 @@ export interface FilledFields {
 const DESCRIPTION_CHARS_MAX = 2_000;
 const TITLE_CHARS_MAX = 255;
 
-/** Changes of a server's record by its releases. */
+/** Changes that releases make to the record of a server. */
 @Injectable()
 export class ServerReleasesService {
   constructor(
@@ -32,7 +32,7 @@ export class ServerReleasesService {
   }
 
   /**
-   * Sets who may find and call a server, within the transaction that publishes; its caller announces the change.
+   * Sets the visibility of a server, within the transaction that publishes; its caller announces the change.
    *
    * @param requireOpener throws if the caller cannot open the server
    * @throws SecretsNotConfirmedError; what `requireOpener` throws
@@ -46,13 +46,13 @@ export class ServerReleasesService {
     await this.serversRepository.setVisibility(tx, id, visibility, requireOpener);
   }
 
-  /** The slug and the qualified name. @throws ServerNotFoundError */
+  /** @throws ServerNotFoundError */
   async namesOf(id: string): Promise<QualifiedName & { slug: string }> {
     const { namespace, name, slug } = await this.find(id);
     return { namespace: namespace.name, name, slug };
   }
 
-  /** Tools, resources and prompts of a server's current release; null without one. */
+  /** Null without a current release. */
   async offersOf(id: string): Promise<ServerOffers | null> {
     const current = await this.currentOf(id);
     if (!current) return null;
@@ -60,13 +60,13 @@ export class ServerReleasesService {
     return { serverInfo, tools, resources, resourceTemplates, prompts };
   }
 
-  /** The snapshot of a server's current release; null without one. */
+  /** Null without a current release. */
   async currentOf(id: string): Promise<ServerSnapshot | null> {
     const row = await this.serverRepository.findOne({ where: { id }, select: { id: true, snapshot: true } });
     return row?.snapshot ?? null;
   }
 
-  /** The id of a server's current release; null without one. */
+  /** Null without a current release. */
   async currentIdOf(id: string): Promise<string | null> {
     const row = await this.serverRepository.findOne({ where: { id }, select: { id: true, currentReleaseId: true } });
     return row?.currentReleaseId ?? null;
@@ -80,7 +80,6 @@ export class ServerReleasesService {
     return { ...(displayName && { displayName }), ...(description && { description }) };
   }
 
-  /** Fills fields that are still empty. */
   async fillIn(id: string, { displayName, description }: FilledFields, tx: EntityManager): Promise<void> {
     if (description !== undefined) await tx.update(Server, { id, description: '' }, { description });
     if (displayName === undefined) return;
@@ -88,7 +87,7 @@ export class ServerReleasesService {
     if (row) await tx.update(Server, { id, displayName: defaultName(row) }, { displayName });
   }
 
-  /** Makes a release the current one, within the transaction that publishes or promotes it. */
+  /** Within the transaction that publishes or promotes the release. */
   async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
     await this.serversRepository.setCurrent(serverId, snapshot, tx);
   }

@@ -4,21 +4,19 @@ import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { IconSource } from './icons/server-icon.entity.js';
 import { formatQualifiedName, releaseTypes, type QualifiedName, type ReleaseType } from './server.types.js';
 
-/** Lifetime of a signed link. It is valid for at least half of it, which suits a page that was loaded this morning. */
+/** Lifetime of a signed link, which is valid for at least half of it: enough for a page loaded this morning. */
 const LINK_SECONDS = 48 * 60 * 60;
 
-/** The sources of a server's icon. */
 export interface IconOrigin {
-  /** Set by its owner. */
   iconUrl: string | null;
   /** Source of the stored icon; null without one, or when it is too large to be stored. */
   iconSource: IconSource | null;
 }
 
-/** The absolute URLs of a server. */
+/** Builds the absolute URLs of a server. */
 @Injectable()
 export class ServerUrlsService {
-  /** The types of releases that are called over the network: bundles only where this service runs them. */
+  /** The types of releases that are called over the network: bundles only where Slipway runs them. */
   readonly remoteTypes: readonly ReleaseType[];
 
   constructor(
@@ -28,7 +26,7 @@ export class ServerUrlsService {
     this.remoteTypes = releaseTypes.filter((type) => type !== 'stdio' || env.runtimeBundles !== 'off');
   }
 
-  /** The uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for a day at least. */
+  /** The uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for at least a day. */
   icon(name: QualifiedName, { iconUrl, iconSource }: IconOrigin): string | null {
     if (iconSource === 'upload' || (iconSource !== null && iconUrl === null)) return this.uploadedIcon(name);
     return iconUrl;
@@ -39,7 +37,7 @@ export class ServerUrlsService {
     return this.signedUrls.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
 
-  /** Signed URL of the bundle of the current stdio release, valid for a day at least. */
+  /** Signed URL of the bundle of the current stdio release, valid for at least a day. */
   bundle(name: QualifiedName): string {
     return this.signedUrls.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }
@@ -49,18 +47,17 @@ export class ServerUrlsService {
     return `${this.env.baseUrl}${pathOf(name)}`;
   }
 
-  /** The MCP address of a server's current release. */
   run(slug: string): string {
     return `${this.env.baseUrl}/run/${encodeURIComponent(slug)}`;
   }
 
-  /** The host that run endpoints are reached at. */
+  /** The host of the run endpoints. */
   get runHost(): string {
     return new URL(this.env.baseUrl).hostname;
   }
 }
 
-/** The canonical path of a server, which is signed. */
+/** The canonical path of a server, which the signature covers. */
 function pathOf(name: QualifiedName): string {
   return `/servers/${encodeURIComponent(formatQualifiedName(name))}`;
 }

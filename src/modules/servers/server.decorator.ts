@@ -14,24 +14,24 @@ export const qualifiedNameParam = {
   example: 'acme/weather',
 };
 
-/** For creating a server: the namespace must exist, and belong to the caller or be granted with `manage`. */
+/** For creating a server: the caller must own the namespace, or have a grant with `manage`. */
 export const inOwnNamespace = {
   inNamespace: true,
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 } as const;
 
-/** For changes of public records: a foreign server is 403, since its existence is public. */
+/** For changes of public records: a server of another account is 403, since its existence is public. */
 export const ownServer = {
   owner: 'qualifiedName',
   missing: () => new ServerNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
 
-/** For what stays with the owner, whatever was granted: a foreign server is 403. */
+/** For actions that no grant opens: a server of another account is 403. */
 export const ownServerOnly = { ...ownServer, may: 'administer' } as const;
 
-/** For what only the owner may see: a foreign server is 404 like a missing one. */
+/** For data that only the owner can see: a server of another account is 404 like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };
 
 /** For publishing: published tools distinguish the two 404s by their messages, and create a missing server. */
@@ -69,7 +69,7 @@ export class ServerPipe implements PipeTransform<Request & Partial<GrantedReques
       toQualifiedName(String(params.qualifiedName)),
       grant === undefined || grant.isSigned ? null : grant.caller,
     );
-    // Owners are cached: meanwhile the namespace may have been deleted, and claimed by another account.
+    // Owners are cached: the namespace might have been deleted and claimed by another account meanwhile.
     if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
     return server;
   }
@@ -84,7 +84,7 @@ export function TargetServer(): ParameterDecorator {
   return CurrentRequest(ServerPipe);
 }
 
-/** Documents `:qualifiedName`. */
+/** Documents the parameter `:qualifiedName`. */
 export function ApiServerName(): MethodDecorator & ClassDecorator {
   return ApiParam(qualifiedNameParam);
 }

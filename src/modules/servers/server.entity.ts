@@ -8,14 +8,13 @@ import type { Suspension } from '../auth/suspension.types.js';
 /**
  * A registry record, addressed by its qualified name: `namespace/name`, or `namespace` alone when the name is empty.
  *
- * The columns `search…` are filled by a trigger (in the migration) from the server's texts and its tools' names, so that
- * every way to write them is found alike; their GIN indexes and those of exact names are written by hand there too. Names
- * and slugs are unique in lower case.
+ * A trigger (in the migration) fills the columns `search…` from the server's descriptions and tool names, so that every spelling is found; their
+ * GIN indexes and those of exact names are also hand-written there. Names and slugs are unique in lower case.
  */
 @Entity('servers')
 @Index('servers_qualified_name', { synchronize: false })
 @Index('servers_slug', { synchronize: false })
-// With columns that TypeORM cannot include: a page of the list is found in it alone.
+// With columns that TypeORM cannot include: an index-only scan reads a page of the list.
 @Index('servers_popular', { synchronize: false })
 @Index('servers_verified', ['popularity', 'createdAt', 'id'], { where: 'NOT unlisted AND verified' })
 @Index('servers_repository', ['repoOwner', 'repoName'])
@@ -34,12 +33,12 @@ export class Server {
   @Column('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
-  /** RESTRICT: a namespace cannot go while it holds servers (Spec 4.13). */
+  /** RESTRICT: a namespace cannot be deleted while it holds servers (Spec 4.13). */
   @ManyToOne(() => Namespace, { nullable: false, onDelete: 'RESTRICT' })
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'servers_namespace_fk' })
   namespace: Relation<Namespace>;
 
-  /** The part behind the slash; empty for a namespace-only server. */
+  /** The part after the slash; empty for a namespace-only server. */
   @Column('text')
   name: string;
 
@@ -63,7 +62,7 @@ export class Server {
   @Column('text', { name: 'repository_url', nullable: true })
   repositoryUrl: string | null;
 
-  /** Owner and name in the repository's URL, in lower case; null when it has no such form. */
+  /** Owner and name in the repository's URL, in lower case; null for a URL of another form. */
   @Column('text', { name: 'repo_owner', nullable: true })
   repoOwner: string | null;
 
@@ -76,33 +75,32 @@ export class Server {
   @Column('text', { nullable: true })
   license: string | null;
 
-  /** An icon elsewhere; one that was uploaded goes before it. */
+  /** The URL of an external icon; an uploaded icon takes precedence. */
   @Column('text', { name: 'icon_url', nullable: true })
   iconUrl: string | null;
 
-  /** Hidden from lists of others; anyone who knows its name can still read and use it. */
+  /** Hidden from other callers' lists; anyone who knows its name can still read and use it. */
   @Column('boolean', { default: false })
   unlisted: boolean;
 
-  /** `private`: for everybody but its owner and those whom the owner grants it, it looks like a missing one. */
+  /** `private`: only its owner and grantees can find it; others get 404. */
   @Column('text', { default: 'public' })
   visibility: Visibility;
 
-  /** True if its owner confirmed, when it became public, that everybody calls it with its secrets. */
+  /** True if its owner confirmed, when it became public, that every caller uses its secrets. */
   @Column('boolean', { name: 'confirm_secrets', default: false })
   confirmSecrets: boolean;
 
-  /** True if the operator verified it. */
   @Column('boolean', { default: false })
   verified: boolean;
 
-  /** Connections made to it and calls through it. Text, since a bigint does not fit a number. */
+  /** Connections to it and calls of it. A string, since a bigint does not fit a number. */
   @Column('bigint', { name: 'use_count', default: 0 })
   useCount: string;
 
   /**
-   * Four times the binary logarithm of `use_count + 1`, rounded down. Lists go by this: it changes so rarely that
-   * counting uses touches no index (Postgres updates the row in place), and that pages hold still.
+   * Four times the binary logarithm of `use_count + 1`, rounded down. Lists are sorted by it: it changes so rarely that counting uses
+   * touches no index (Postgres updates the row in place), and pages stay stable.
    */
   @Column('smallint', { default: 0 })
   popularity: number;
@@ -114,7 +112,7 @@ export class Server {
   @Column({ type: 'tsvector', name: 'search_names', nullable: true, select: false, insert: false, update: false })
   searchNames: string | null;
 
-  /** The same as plain words, for looking up misspelt ones. */
+  /** The same as plain words, for finding misspelt ones. */
   @Column({ type: 'text', name: 'search_words', nullable: true, select: false, insert: false, update: false })
   searchWords: string | null;
 
@@ -125,7 +123,7 @@ export class Server {
   @Column('text', { name: 'current_type', nullable: true })
   currentType: ReleaseType | null;
 
-  /** Not selected by default: lists do not need it, and a server may have a thousand tools. */
+  /** Not selected by default: lists do not need it, and a server can have a thousand tools. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 
@@ -136,7 +134,7 @@ export class Server {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** While the operator suspends it: calls are refused. */
+  /** Set while the operator suspends it: calls are rejected. */
   @Column('jsonb', { nullable: true })
   suspended: Suspension | null;
 }

@@ -25,28 +25,27 @@ export function toServerDto(namespace: string, server: Server): ServerDto {
   };
 }
 
-/** The columns of a server's detail. */
 export type DetailRow = QualifiedName &
   Pick<Server, 'displayName' | 'description' | 'slug' | 'snapshot' | 'scanPassed'> &
   Pick<ServerTarget, 'visibility'> &
   IconOrigin & {
     /** True for a public server with secrets. */
     lendsSecrets: boolean;
-    /** By the operator, of it or of its namespace. */
+    /** Suspension of the server or of its namespace. */
     suspended: Suspension | null;
   };
 
-/** What the record of a public server with secrets says. */
+/** The note in the record of a public server with secrets. */
 const LENDS_SECRETS = {
   tool: null,
   message: 'The server has secrets of its owner, and is public: everybody who calls it works with them.',
 };
 
 /**
- * Without a release, its members are null, false or empty, as the contract says.
+ * Without a release, its members are null, false or empty, as the contract requires.
  *
- * @param mayCall false hides what only callers need: configuration and bundle
- * @param tools the only tools granted to the caller, which hide the bundle and all else of a private server; null: all
+ * @param mayCall false hides configuration and bundle, which only callers need
+ * @param tools the only tools granted to the caller, which hide the bundle and everything else of a private server; null: all
  */
 export function toServerDetailDto(
   row: DetailRow,
@@ -93,13 +92,13 @@ function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) 
   return items ? items.map(toSummary).filter((item) => item !== null) : null;
 }
 
-/** The members of these names that are texts. */
+/** The members of these names that are strings. */
 function pickTexts<Name extends string>(item: Item, ...names: Name[]): Partial<Record<Name, string>> {
   const entries = names.filter((name) => typeof item[name] === 'string').map((name) => [name, item[name]]);
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** The contract requires a schema of an object with properties, whatever a tool declares. */
+/** The contract requires an object schema with properties, whatever a tool declares. */
 function toTool(item: Item, broken: ReadonlySet<string | null>): ToolSummaryDto | null {
   const { name, description = null } = pickTexts(item, 'name', 'description');
   if (name === undefined) return null;
@@ -132,12 +131,11 @@ function toArgument(item: unknown): PromptArgumentDto[] {
   return [{ name, ...rest, ...(typeof item.required === 'boolean' && { required: item.required }) }];
 }
 
-/** The columns of a server in a list. */
 export type ListedRow = Pick<Server, 'id' | 'name' | 'displayName' | 'description' | 'visibility' | 'verified'> &
   Pick<Server, 'useCount' | 'currentType' | 'createdAt' | 'homepage'> &
   IconOrigin & { namespace: string; owner: string };
 
-/** @param score how well it fits the search; null without one */
+/** @param score the relevance for the search; null without one */
 export function toServerSummaryDto(row: ListedRow, score: number | null, urls: ServerUrlsService): ServerSummaryDto {
   return {
     id: row.id,

@@ -2,26 +2,23 @@ import type { Visibility } from '../targets/target.types.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when data changed that run endpoints or hosted programs cache; after a rename also with the old slug. */
+    /** Published when data that run endpoints or hosted programs cache changed; after a rename, for the old slug as well. */
     'servers.changed': ServerChange;
     /** Published when a server was deleted. */
     'servers.deleted': ServerChange;
   }
 }
 
-/** The kinds of releases, as the API names them. */
 export const releaseTypes = ['external_shttp', 'hosted_shttp', 'stdio'] as const;
 export type ReleaseType = (typeof releaseTypes)[number];
 
-/** The runtimes of bundles. */
 export const bundleRuntimes = ['node', 'python', 'binary', 'bun'] as const;
 export type BundleRuntime = (typeof bundleRuntimes)[number];
 
 type Item = Record<string, unknown>;
 
-/** How a hosted module is run and called. */
 export interface HostedFacts {
-  /** True if its sessions have state. */
+  /** True if its sessions are stateful. */
   isStateful: boolean;
   /** True if it exports an auth adapter, which authorizes its users. */
   hasAuthAdapter: boolean;
@@ -29,13 +26,13 @@ export interface HostedFacts {
   mcpPath: string;
 }
 
-/** Text of a server that speaks to a model as known attacks do, or a tool that clients refuse or cannot check. */
+/** A string of a server that addresses a model as known attacks do, or a tool that clients reject or cannot check. */
 export interface ServerWarning {
-  /** Null for another part than a tool, which the message names. */
+  /** Null outside of tools; the message then names the part. */
   tool: string | null;
-  /** What was found where, in sentences. */
+  /** The finding and its place, for people. */
   message: string;
-  /** Clients refuse the tool or cannot check its arguments or results, for its schema. */
+  /** Clients reject the tool or cannot check its arguments or results, because of its schema. */
   isBroken?: true;
 }
 
@@ -51,11 +48,11 @@ export interface ServerSnapshot {
   hosted?: HostedFacts | null;
   /** True if a card claims it and no scan confirmed it. Missing in old rows. */
   isClaimed?: boolean;
-  /** True if the scan used credentials, which were deleted afterwards; without them the server may show less. */
+  /** True if the scan used credentials, which were deleted afterwards; without them the server might show less. */
   hadCredentials?: boolean;
   /** JSON Schema of the configuration values of callers; `{}` without any. */
   configSchema: Item;
-  /** Paths of its values in the order of the publisher, which `jsonb` does not keep. Missing in old rows. */
+  /** Paths of the values in the publisher's order, which `jsonb` does not keep. Missing in old rows. */
   configOrder?: string[];
   serverInfo: Item | null;
   /** Null if unknown. Unknown members of items are stored too. */
@@ -70,7 +67,7 @@ export interface ServerSnapshot {
 /** A server's tools, resources and prompts, and its `serverInfo`. */
 export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
 
-/** Keeps only these tools of what a server offers; null: everything. */
+/** Filters a server's offers to these tools; null: everything. */
 export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>(
   offers: T,
   tools: readonly string[] | null,
@@ -80,49 +77,45 @@ export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' |
   return { ...offers, tools: grantedTools, resources: [], resourceTemplates: [], prompts: [] };
 }
 
-/** A server as the target of the question of access. */
+/** A server as the target of an access decision. */
 export interface ServerTarget {
   id: string;
-  /** The account that owns its namespace. */
   ownerId: string;
   namespace: string;
   visibility: Visibility;
 }
 
-/** An account that has something open of a server. */
+/** An account with open streams, sessions or calls of a server. */
 export interface ServerUse {
   serverId: string;
   accountId: string;
 }
 
-/** Holds something open of servers in this process, for accounts. */
+/** Holds streams, sessions or calls of servers open in this process, for accounts. */
 export interface ServerHolder {
-  /** Uses that are open now. */
   uses(): Iterable<ServerUse>;
-  /** Ends all that the account holds of the server. @param now cuts calls that are not answered yet */
+  /** Closes everything that the account has open at the server. @param now cancels calls without a response */
   endUse(use: ServerUse, now: boolean): void;
 }
 
-/** Tokens of the holders: run endpoints, and connections to servers. */
+/** Injection tokens of the holders: run endpoints, and connections to servers. */
 export const serverHolders = {
   runs: Symbol('ServerHolder of runs'),
   connections: Symbol('ServerHolder of connections'),
 };
 
-/** A reference to a server. */
+/** A server's id, names and owner, as access decisions need them. */
 export interface ServerRef extends ServerTarget {
   namespaceId: string;
   /** Empty for a namespace-only server. */
   name: string;
-  /** Last segment of its run endpoint. */
   slug: string;
 }
 
-/** The data of a server that its run endpoint needs. */
 export interface RunnableServer extends ServerRef {
-  /** True if arguments and results go into the runtime logs. */
+  /** True if the runtime logs store arguments and results. */
   logPayloads: boolean;
-  /** Why the operator suspended it, or its namespace; null for one in use. */
+  /** The reason why the operator suspended the server or its namespace; null without a suspension. */
   suspended: string | null;
   /** Null without a successful release. */
   current: Pick<
@@ -131,10 +124,8 @@ export interface RunnableServer extends ServerRef {
   > | null;
 }
 
-/** The payload of both topics. */
 export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;
 
-/** The namespace and name of a server. */
 export interface QualifiedName {
   namespace: string;
   /** Empty for a namespace-only server. */

@@ -5,10 +5,9 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { checkWith } from '../../platform/http/input-values.js';
 import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 
-/** With percent-encoding, as a repository's owner and name are stored and indexed. */
+/** Including percent-encoding, as a repository's owner and name are stored and indexed. */
 const URL_CHARS_MAX = 2048;
 
-/** The form of a secret's name. */
 export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
 function webUrlFault(value: unknown): string | null {
@@ -24,10 +23,10 @@ function webUrlFault(value: unknown): string | null {
   return url.username || url.password ? 'must not hold a user name or password' : null;
 }
 
-/** A web address that pages may link to: http or https, without credentials, 2,048 percent-encoded characters at most. */
+/** A web address that pages can link to: http or https, without credentials, at most 2,048 percent-encoded characters. */
 export const IsWebUrl = checkWith('isWebUrl', webUrlFault);
 
-/** A list of hosts that code may reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
+/** A list of hosts that code can reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
 export function IsHostPattern(): PropertyDecorator {
   const message = 'each of $property must be a host such as api.example.com, *.example.com or db.example.com:5432';
   const validate = (value: unknown) => typeof value === 'string' && parseHostPattern(value) !== null;

@@ -1,7 +1,7 @@
 import { CallFailure } from '../../mcp/protocol/failures.js';
 import { ConflictError, NotFoundError, ForbiddenError } from '../../platform/errors/domain-error.js';
 
-/** The server does not exist, or only its owner may see the requested part. */
+/** The server does not exist, or the requested part is visible only to its owner. */
 export class ServerNotFoundError extends NotFoundError {
   /** @param advice for the owner of the namespace: the nearest name */
   constructor(override readonly advice?: string) {
@@ -9,18 +9,17 @@ export class ServerNotFoundError extends NotFoundError {
   }
 }
 
-/** Spec 4.1: the text for a caller who does not own the namespace. */
+/** Spec 4.1: the message for a caller who does not own the namespace. */
 export class NotServerOwnerError extends ForbiddenError {
   constructor() {
     super("Forbidden: You don't own this server");
   }
 }
 
-/** Everybody may find the server, and the account may not call it: its owner lets it in. The same for every account. */
+/** Everybody can find the server, but the account cannot call it until its owner grants access. The same for every account. */
 export class AccessRequiredError extends CallFailure {
   readonly failure = 'access required';
 
-  /** @param name its qualified name */
   constructor(name: string) {
     super(
       `Forbidden: the server ${name} is restricted, and its owner has not granted your account access. ` +
@@ -29,9 +28,8 @@ export class AccessRequiredError extends CallFailure {
   }
 }
 
-/** A connection lets others call a server that its owner can call, but not grant. */
+/** The connection would let others call a server that its owner can call, but not grant. */
 export class NotGrantableError extends ForbiddenError {
-  /** @param name the qualified name of the server */
   constructor(name: string) {
     super(
       `Forbidden: only the owner of the server ${name} grants it to others, even through a connection. ` +
@@ -49,7 +47,7 @@ export class OpenedByOwnersError extends ForbiddenError {
   }
 }
 
-/** A server with secrets may not become public unless its owner confirms what that means. */
+/** A server with secrets cannot become public until its owner confirms that every caller uses them. */
 export class SecretsNotConfirmedError extends ConflictError {
   constructor() {
     super(

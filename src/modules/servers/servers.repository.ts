@@ -24,13 +24,11 @@ import {
   type ServerUse,
 } from './server.types.js';
 
-/** A new server. */
 type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'description' | 'slug' | 'visibility'>;
 
 /**
- * The public record of a server, by the names of its namespace and itself, for an account that may find it: of what stays
- * hidden nothing is read, so that its size does not show in the time. One column of JSON: the driver takes a third less
- * time for it than for ten columns.
+ * The public record of a server, by namespace and name, for an account that can find it: reads nothing that stays hidden, so that its size
+ * does not show in the response time. One column of JSON: the driver takes a third less time for it than for ten columns.
  */
 const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
   `SELECT json_build_object(
@@ -48,7 +46,7 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
 const REF = `s.id, s.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "ownerId", s.name, s.slug,
             s.visibility`;
 
-/** Snapshots may have megabytes: six members are read. */
+/** Snapshots can have megabytes, so this reads only six members. */
 const runnableWhere = (condition: string) =>
   new PreparedStatement<RunnableServer & { sealedUrl: string | null }>(
     `SELECT ${REF},
@@ -64,7 +62,7 @@ const runnableWhere = (condition: string) =>
 const RUNNABLE_BY_SLUG = runnableWhere('lower(s.slug) = lower($1)');
 const RUNNABLE_BY_ID = runnableWhere('s.id = $1');
 
-/** What was granted, and the calls of a member of the organization: connections call without the roles of their account. */
+/** Grants, and the right of an organization's members to call: a connection calls without the roles of its account. */
 const GRANT = new PreparedStatement<GrantRef>(
   `SELECT g.id, g."ownLevel" AS level, g.tools FROM ${grantsTo('$2::uuid')} g
     WHERE g.server_id = $1 OR g.namespace_id = (SELECT namespace_id FROM servers WHERE id = $1)
@@ -72,7 +70,7 @@ const GRANT = new PreparedStatement<GrantRef>(
     WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id NULLS FIRST`,
 );
 
-/** Reads and writes servers with statements of their own. */
+/** SQL on servers and their grants. */
 @AccountQuotas({
   counts: {
     servers: `SELECT count(*) FROM namespaces n JOIN servers t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
@@ -86,7 +84,7 @@ export class ServersRepository {
     private readonly vault: Vault,
   ) {}
 
-  /** Inserts a server. @returns false when its name or its slug is taken @throws QueryFailedError (23503) without its namespace */
+  /** @returns false when its name or slug is taken @throws QueryFailedError (23503) without its namespace */
   async insertIfFree(actor: Actor, server: NewServer): Promise<boolean> {
     const inserted = await transactionOf(this.database, actor, (tx) =>
       tx.createQueryBuilder().insert().into(Server).values(server).orIgnore().returning('id').execute(),
@@ -95,9 +93,9 @@ export class ServersRepository {
   }
 
   /**
-   * A server by its qualified name, the part behind the slash in any case, or by its slug; null when there is none.
+   * A server by its qualified name, the part after the slash in any case, or by its slug; null if there is none.
    *
-   * @param accountId leaves out what this account may not find; null: finds all
+   * @param accountId leaves out servers that this account cannot find; null: finds all
    */
   async find(by: QualifiedName | { slug: string }, accountId: string | null): Promise<ServerRef | null> {
     const [condition, values] =
@@ -112,7 +110,7 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** The owner of a namespace and the names of its servers, 1,000 at most; null without the namespace. */
+  /** The owner of a namespace and the names of at most 1,000 of its servers; null without the namespace. */
   async namesIn(namespace: string): Promise<{ ownerId: string; names: string[] } | null> {
     const rows = await this.database.query<{ ownerId: string; name: string | null }[]>(
       `SELECT n.account_id AS "ownerId", s.name FROM namespaces n LEFT JOIN servers s ON s.namespace_id = n.id
@@ -123,7 +121,7 @@ export class ServersRepository {
     return first ? { ownerId: first.ownerId, names: rows.flatMap(({ name }) => name ?? []) } : null;
   }
 
-  /** All grants of a server to an account as one, under the id of the strongest; null without one. */
+  /** All grants of a server to an account, merged under the id of the strongest; null without one. */
   async findGrant(id: string, accountId: string): Promise<GrantRef | null> {
     const rows = await GRANT.run(this.database, [id, accountId]);
     return rows[0] ? { ...rows[0], tools: toolsOfAll(rows) } : null;
@@ -139,7 +137,7 @@ export class ServersRepository {
     return rows.map(({ id }) => id);
   }
 
-  /** Those of these uses whose account may not call the server. */
+  /** Those of these uses whose account cannot call the server. */
   lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
     return this.database.query<ServerUse[]>(
       `SELECT u.server AS "serverId", u.account AS "accountId" FROM unnest($1::uuid[], $2::uuid[]) u(server, account)
@@ -149,7 +147,7 @@ export class ServersRepository {
     );
   }
 
-  /** True if a namespace of another owner is granted to somebody who cannot call the server. */
+  /** True if a namespace of another owner is granted to an account that cannot call the server. */
   async isSharedBy(id: string, namespaceId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT FROM servers s JOIN namespaces o ON o.id = s.namespace_id JOIN namespaces n ON n.id = $2
@@ -161,12 +159,12 @@ export class ServersRepository {
     return rows.length > 0;
   }
 
-  /** The public record of a server; null when there is none that the account may find. */
+  /** The public record of a server; null if the account cannot find one. */
   async findDetail({ namespace, name }: QualifiedName, accountId: string): Promise<(DetailRow & ServerTarget) | null> {
     return (await DETAIL.findOne(this.database, [namespace, name, accountId]))?.detail ?? null;
   }
 
-  /** The columns that calls to a server need; null when there is none. */
+  /** The columns that calls to a server need; null if there is none. */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     const row =
       'slug' in by
@@ -179,7 +177,7 @@ export class ServersRepository {
     return { ...server, current: { ...server.current, upstreamUrl } };
   }
 
-  /** The name, description and icon that people know a server by; null when there is none. */
+  /** The name, description and icon by which users know a server; null if there is none. */
   async findPresentation(
     id: string,
   ): Promise<(QualifiedName & Pick<Server, 'displayName' | 'description'> & { hasIcon: boolean }) | null> {
@@ -203,12 +201,12 @@ export class ServersRepository {
   }
 
   /**
-   * Sets who may find and call a server; its caller announces the change.
+   * Sets the visibility of a server; its caller announces the change.
    *
-   * @param requireOpener throws if the caller cannot open the server: called under the lock of the row, before the server
-   * becomes more visible and for a confirmation
-   * @param confirmsSecrets that everybody may call it with its secrets
-   * @throws SecretsNotConfirmedError for a server with secrets that becomes public without; ServerNotFoundError; what
+   * @param requireOpener throws if the caller cannot open the server: called under the lock of the row, before the server becomes more
+   * visible and for a confirmation
+   * @param confirmsSecrets that every caller uses the server's secrets
+   * @throws SecretsNotConfirmedError for a server with secrets that would become public unconfirmed; ServerNotFoundError; what
    * `requireOpener` throws
    */
   async setVisibility(
@@ -235,7 +233,7 @@ export class ServersRepository {
     );
   }
 
-  /** Sets or ends the suspension of a server. @returns null when there is none */
+  /** Suspends or reinstates a server. @returns null if it does not exist */
   async suspend(
     actor: Actor,
     { namespace, name }: QualifiedName,
@@ -248,7 +246,6 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** Makes a release the current one of its server. */
   async setCurrent(id: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
     await tx.query(
       `UPDATE servers SET current_release_id = $2, current_type = $3, snapshot = $4::jsonb WHERE id = $1`,
@@ -256,7 +253,7 @@ export class ServersRepository {
     );
   }
 
-  /** Adds uses to the counts of servers. Rows are locked in the order of their ids, so that processes cannot deadlock. */
+  /** Adds uses to the counts of servers. Locks rows in the order of their ids, so that processes cannot deadlock. */
   async addUses(uses: Map<string, number>): Promise<void> {
     const rows = [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1));
     await this.database.query(

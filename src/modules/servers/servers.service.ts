@@ -49,7 +49,7 @@ export abstract class ServerDeletion {
   abstract prepareDeletion(server: ServerRef): Promise<void>;
 }
 
-/** Creates, finds and deletes the registry's servers. */
+/** Creates, finds, changes the visibility of, suspends and deletes servers. */
 @Injectable()
 export class ServersService implements OnModuleInit, OnApplicationShutdown {
   private readonly uses = new WriteBehind<string, number>(
@@ -78,10 +78,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Creates a server, or changes an existing one of this name, in any case: members of the body are applied, absent and null
-   * ones stay (Spec 4.1).
-   *
-   * A new server is `restricted` where the default is public and the caller cannot open it.
+   * Creates a server, or changes an existing one of this name, in any case: members of the body are applied, absent and null ones stay
+   * (Spec 4.1). A new server is `restricted` where the default is public and the caller cannot open it.
    *
    * @param name empty for the namespace-only server
    * @throws InvalidInputError, QuotaExceededError, OpenedByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
@@ -95,7 +93,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     ) as Pick<CreateServerDto, 'displayName' | 'description'>;
     const row = { namespaceId, name, displayName: name || namespace.name, description: '', ...fields };
     const plain = name === '' ? namespace.name : `${namespace.name}--${name}`;
-    // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a tail.
+    // The slug of the namespace `acme--pay` would equal that of `acme/pay`, so such a namespace always gets a suffix.
     let slug = namespace.name.includes('--') ? withTail(plain) : plain;
     let isNew = false;
     for (;;) {
@@ -118,8 +116,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   /**
    * Finds a server by its qualified name, in any case.
    *
-   * @param caller null for a signed link, which opens also what is private
-   * @throws ServerNotFoundError, also for a private server that the caller may not find; KeyScopeError
+   * @param caller null for a signed link, which opens private servers as well
+   * @throws ServerNotFoundError, including for a private server that the caller cannot find; KeyScopeError
    */
   async find({ namespace, name }: QualifiedName, caller: Caller | null): Promise<ServerRef> {
     const row = await this.serversRepository.find({ namespace, name }, caller && caller.accountId);
@@ -131,33 +129,33 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     throw await this.serverAccessService.missing({ namespace, name }, caller);
   }
 
-  /** Finds a server by its slug, in any case; null when there is none that the caller may find. */
+  /** Finds a server by its slug, in any case; null if the caller cannot find one. */
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
     const row = await this.serversRepository.find({ slug }, caller.accountId);
     if (!row) await this.serverAccessService.spendLookUp(caller);
     return row && (await this.serverAccessService.isAllowed(caller, 'discover', row)) ? row : null;
   }
 
-  /** @throws AccessRequiredError when the account of the caller may not call a server that it may find */
+  /** @throws AccessRequiredError when the caller's account cannot call a server that it can find */
   async requireCall(caller: Caller, server: ServerRef): Promise<void> {
     if (!(await this.serverAccessService.mayCallByAccount(caller, server)))
       throw new AccessRequiredError(formatQualifiedName(server));
   }
 
-  /** {@link requireCall} of the whole server. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
+  /** {@link requireCall} for all tools of the server. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
   async requireWhole(caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(caller, server);
     const tools = this.serverAccessService.grantedToolsOf(caller, server);
     if (tools) throw new ToolsOnlyError(tools);
   }
 
-  /** The only tools of a server that a connection of this account calls; null for all. After {@link requireCall}. */
+  /** The only tools of a server that a connection of this account can call; null for all. Valid after {@link requireCall}. */
   grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
     return this.serverAccessService.grantedToolsOf(caller, server);
   }
 
   /**
-   * Requires that the caller can call what a connection of `owner` to the server calls.
+   * Requires that the caller can call everything that a connection of `owner` to the server can.
    *
    * @throws AccessRequiredError if one of them cannot call the server, or the caller can call fewer tools
    */
@@ -171,8 +169,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Requires that a connection to the server in this namespace does not open it to grantees of the namespace, unless the caller
-   * can grant the server.
+   * Requires that a connection to the server in this namespace does not open it to grantees of the namespace, unless the caller can grant
+   * the server.
    *
    * @throws ForbiddenError
    */
@@ -182,10 +180,10 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Sets who may find and call a server.
+   * Sets the visibility of a server.
    *
-   * @param confirmsSecrets that everybody may call it with its secrets
-   * @throws SecretsNotConfirmedError, ServerNotFoundError; OpenedByOwnersError and KeyScopeError for a more open one
+   * @param confirmsSecrets that every caller uses the server's secrets
+   * @throws SecretsNotConfirmedError, ServerNotFoundError; OpenedByOwnersError and KeyScopeError for a higher visibility
    */
   async setVisibility(
     server: ServerChange,
@@ -217,12 +215,12 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       : Object.assign(detail, (await this.serverCardsService.read([row.id]))(row.id));
   }
 
-  /** Reads what calls to a server need, by the slug of its run endpoint or its id; null when there is none. */
+  /** The data that calls to a server need, by the slug of its run endpoint or its id; null if there is none. */
   findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     return this.serversRepository.findRunnable(by);
   }
 
-  /** The title, description and icon that people know a server by; empty when there is none. The icon needs no key. */
+  /** The title, description and icon by which users know a server; empty if there is none. The icon needs no key. */
   async presentation(id: string): Promise<{ title?: string; description?: string; iconUrl?: string }> {
     const row = await this.serversRepository.findPresentation(id);
     if (!row) return {};
@@ -230,7 +228,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     return { title, description, ...(hasIcon && { iconUrl: this.serverUrlsService.uploadedIcon(row) }) };
   }
 
-  /** Counts connections to a server and calls through it, in memory at first: cheap enough for every call. */
+  /** Counts connections to a server and calls of it, in memory first: cheap enough for every call. */
   countUse(serverId: string, uses = 1): void {
     this.uses.set(serverId, uses);
   }
@@ -240,7 +238,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     this.pubSub.announce('servers.changed', { id, slug });
   }
 
-  /** Suspends a server or, with null, ends that: within 5 s in every process. @throws ServerNotFoundError */
+  /** Suspends a server or, with null, reinstates it: within 5 s in every process. @throws ServerNotFoundError */
   async suspend(name: QualifiedName, caller: Caller, reason: string | null): Promise<SuccessDto> {
     const changed = await this.serversRepository.suspend(caller, name, toSuspension(reason, caller));
     if (!changed) throw new ServerNotFoundError();
@@ -249,8 +247,8 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Deletes a server. Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` ends work and
-   * sessions for it.
+   * Deletes a server. Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` stops its programs and closes its
+   * sessions.
    *
    * @throws ServerNotFoundError
    */
@@ -265,7 +263,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     return { success: true, namespace: server.namespace, server: server.name };
   }
 
-  /** The visibility of a new server. @throws OpenedByOwnersError, NamespaceNotFoundError */
+  /** @throws OpenedByOwnersError, NamespaceNotFoundError */
   private async firstVisibility(
     { id, name: namespace }: OwnedNamespace,
     requested: Visibility | undefined,

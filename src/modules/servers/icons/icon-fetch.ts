@@ -1,12 +1,12 @@
 /**
- * Icons of servers, as images from anywhere: `serverInfo.icons` of a scan, or a URL of the owner (Spec 4.12).
+ * Icons of servers: `serverInfo.icons` of a scan, or a URL of the owner (Spec 4.12).
  *
- * http(s) and data URLs are read through the egress policy, with 1 MB, 5 s and 3 redirects. Of the icons that a server names
- * up to eight are tried within 10 s: PNG before others, those with sizes before those without. The type is read from the
- * bytes, never from the name or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg` after at most 4 KB of
- * comments and a plain doctype, or the largest PNG among the first 32 entries of an ICO.
+ * http(s) and data URLs are read through the egress policy, with 1 MB, 5 s and 3 redirects. At most eight of the icons that a server names
+ * are tried within 10 s: PNG before others, those with sizes before those without. The type is detected from the bytes, never from the name
+ * or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg` after at most 4 KB of comments and a plain doctype, or the largest
+ * PNG among the first 32 entries of an ICO.
  *
- * Nothing is thrown: an icon that cannot be had is null, or `too_large` if it was larger than 1 MB.
+ * Nothing is thrown: an unavailable icon is null, or `too_large` if it was larger than 1 MB.
  */
 import type { IncomingMessage } from 'node:http';
 import { InvalidInputError, TooLargeError } from '../../../platform/errors/domain-error.js';
@@ -33,10 +33,9 @@ export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 
 
 type IconType = (typeof iconTypes)[number];
 
-/** Entries of an ICO that are read. */
 const ENTRIES_MAX = 32;
 
-/** Bytes within which the tag `<svg` must stand. */
+/** Bytes within which the tag `<svg` must start. */
 const PROLOG_BYTES_MAX = 4 * 1024;
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
@@ -44,7 +43,6 @@ const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 /** One piece of the prolog of an XML document. */
 const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
 
-/** An image and its detected type. */
 export interface FoundIcon {
   bytes: Buffer;
   type: IconType;
@@ -64,10 +62,10 @@ export async function fetchIcon(
 }
 
 /**
- * The first image among the icons that a server names, the best ones tried first.
+ * The first image among the icons that a server names, in order of preference.
  *
- * @param base address of the MCP server, against which relative addresses are read; null without one
- * @returns `none` if it names none; `too_large` if all images are; null if there is no image at present
+ * @param base address of the MCP server, to resolve relative addresses; null without one
+ * @returns `none` if it names none; `too_large` if all images are; null if no image is available now
  */
 export async function fetchFirstIcon(
   egress: Egress,
@@ -94,7 +92,7 @@ export async function fetchFirstIcon(
   return failure;
 }
 
-/** The largest PNG within an ICO, of its first entries that overlap no others; null for other bytes, and for an ICO of bitmaps. */
+/** The largest PNG within an ICO, among its first entries that overlap no others; null for other bytes, and for an ICO of bitmaps. */
 function pngWithin(bytes: Buffer): Buffer | null {
   if (bytes.length < 6 || bytes.readUInt32LE(0) !== 0x10000) return null;
   let largest: Buffer | null = null;
@@ -124,7 +122,7 @@ async function readDataUrl(src: string): Promise<Buffer | 'too_large' | null> {
   return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
 }
 
-/** Decoded text; as it is where a bare `%` makes it no encoded one. */
+/** The decoded text; unchanged if a bare `%` makes it invalid. */
 function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -147,8 +145,8 @@ function isPng(bytes: Buffer): boolean {
 }
 
 /**
- * The type of an image by its first bytes; null for anything else. The declared type is ignored: a page of HTML declared as
- * an image would run in the viewer's browser.
+ * The type of an image by its first bytes; null for anything else. Ignores the declared type: an HTML page declared as an image would run
+ * in the viewer's browser.
  */
 export function iconTypeOf(bytes: Buffer): IconType | null {
   const starts = (text: string, at = 0) => bytes.subarray(at, at + text.length).equals(Buffer.from(text, 'latin1'));
@@ -156,16 +154,16 @@ export function iconTypeOf(bytes: Buffer): IconType | null {
   if (starts('\xff\xd8\xff')) return 'image/jpeg';
   if (starts('GIF87a') || starts('GIF89a')) return 'image/gif';
   if (starts('RIFF') && starts('WEBP', 8)) return 'image/webp';
-  // SVG in UTF-8: prolog, comments, then the tag `svg`, perhaps with a prefix.
+  // SVG in UTF-8: prolog, comments, then the tag `svg`, possibly with a prefix.
   let rest = bytes.toString('utf8', 0, PROLOG_BYTES_MAX).replace(/^\ufeff/, '');
   for (let piece = PROLOG_PIECE.exec(rest); piece; piece = PROLOG_PIECE.exec(rest)) rest = rest.slice(piece[0].length);
   return /^<(?:[a-z]+:)?svg[\s/>]/.test(rest) ? 'image/svg+xml' : null;
 }
 
 /**
- * The one image of a multipart form, in a file part of any name.
+ * The image of a multipart form with one file, in a part of any name.
  *
- * @throws TooLargeError past 1 MB; InvalidInputError when it is not such a form or not an image
+ * @throws TooLargeError over 1 MB; InvalidInputError when it is not such a form or not an image
  */
 export async function readUploadedIcon(request: IncomingMessage): Promise<FoundIcon> {
   let count = 0;

@@ -1,14 +1,13 @@
 import { ForeignKey, Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** The source of an icon: an upload of its owner, or the server's `serverInfo`. */
+/** The source of an icon: an upload by its owner, or the server's `serverInfo`. */
 export type IconSource = 'upload' | 'upstream';
 
-/** The image of a server. */
 @Entity('server_icons')
 @Check('server_icons_source', `"source" IN ('upload', 'upstream')`)
 export class ServerIcon {
-  /** CASCADE: the icon goes with its server (Spec 4.11). */
+  /** CASCADE: deleting the server deletes its icon (Spec 4.11). */
   @ForeignKey(() => Server, { name: 'server_icons_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id' })
   serverId: string;

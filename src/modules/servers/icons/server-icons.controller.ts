@@ -18,8 +18,8 @@ const image = { schema: { type: 'string', format: 'binary' } } as const;
 const MAX_AGE_SECONDS = 300;
 
 /**
- * An SVG is a document that may hold scripts: opened by itself it runs in a sandbox, with no origin and no network.
- * `nosniff` is on every answer.
+ * An SVG is a document that might contain scripts: opened by itself it runs in a sandbox, with no origin and no network. `nosniff` is on
+ * every response.
  */
 const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 

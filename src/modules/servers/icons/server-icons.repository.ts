@@ -12,12 +12,11 @@ export interface IconRow {
   hash: string | null;
 }
 
-/** Reads and writes icons with statements of their own. */
 @Injectable()
 export class ServerIconsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The icon of a server; null without the server. */
+  /** Null without the server. */
   async find({ namespace, name }: QualifiedName): Promise<IconRow | null> {
     const [row] = await this.database.query<IconRow[]>(
       `SELECT i.source, i.content_type AS "contentType", i.hash, i.bytes
@@ -38,7 +37,7 @@ export class ServerIconsRepository {
     return rows.length > 0;
   }
 
-  /** Stores an icon that was fetched, unless the owner uploaded one. Does nothing without the server. */
+  /** Stores a fetched icon, unless the owner uploaded one. Does nothing without the server. */
   async saveUpstream(icon: Omit<ServerIcon, 'source'>): Promise<void> {
     await this.database.query(
       `INSERT INTO server_icons (server_id, source, bytes, content_type, hash, updated_at)

@@ -14,7 +14,6 @@ import { fetchFirstIcon, fetchIcon, type FoundIcon, iconTooLarge } from './icon-
 import { ServerIcon } from './server-icon.entity.js';
 import { ServerIconsRepository } from './server-icons.repository.js';
 
-/** An icon as it is sent. */
 export interface StoredIcon {
   bytes: Buffer;
   contentType: string;
@@ -31,11 +30,7 @@ export class ServerIconsService {
     private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
-  /**
-   * The icon of a server.
-   *
-   * @throws ServerNotFoundError, NotFoundError, TooLargeError when the only one is too large to be stored
-   */
+  /** @throws ServerNotFoundError, NotFoundError; TooLargeError when the only icon is too large to be stored */
   async get(server: QualifiedName): Promise<StoredIcon> {
     const row = await this.serverIconsRepository.find(server);
     if (!row) throw new ServerNotFoundError();
@@ -45,7 +40,7 @@ export class ServerIconsService {
     return { bytes, contentType, hash };
   }
 
-  /** Stores an uploaded icon in place of any other. @throws ServerNotFoundError */
+  /** Stores an uploaded icon, replacing any other. @throws ServerNotFoundError */
   async upload(server: ServerRef, icon: FoundIcon): Promise<UploadedIconDto> {
     await this.serverIconRepository
       .upsert({ ...rowOf(server.id, icon), source: 'upload' }, ['serverId'])
@@ -54,10 +49,9 @@ export class ServerIconsService {
   }
 
   /**
-   * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes 5 s at
-   * most.
+   * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes at most 5 s.
    *
-   * @throws InvalidInputError when there is no image, TooLargeError past 1 MB
+   * @throws InvalidInputError when there is no image, TooLargeError over 1 MB
    */
   async setUrl(serverId: string, url: string | null): Promise<void> {
     if (url === null) {
@@ -70,7 +64,7 @@ export class ServerIconsService {
     await this.serverIconsRepository.saveUpstream(rowOf(serverId, icon));
   }
 
-  /** Deletes the icon of either source. @throws NotFoundError */
+  /** Deletes the icon, whatever its source. @throws NotFoundError */
   async remove({ id: serverId }: ServerRef): Promise<SuccessDto> {
     const { affected } = await this.serverIconRepository.delete({ serverId });
     if (!affected) throw iconNotFound();
@@ -78,9 +72,9 @@ export class ServerIconsService {
   }
 
   /**
-   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL, and deletes one if it
-   * names none any more. Fetches for up to 10 s, so never call this inside a transaction. Where none can be fetched the stored
-   * one stays; only database errors are thrown.
+   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL; deletes the stored one if the server
+   * no longer names any. Fetches for up to 10 s, so never call this inside a transaction. If none can be fetched, the stored one stays;
+   * throws only database errors.
    *
    * @param base address of the MCP server, for relative addresses; null without one
    */

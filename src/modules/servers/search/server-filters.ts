@@ -7,32 +7,30 @@ import type { ServerQueryDto } from './server-search.dto.js';
 export class SqlValues {
   readonly list: unknown[] = [];
 
-  /** The placeholder of a value. */
+  /** Adds a value. @returns its placeholder */
   add(value: unknown): string {
     return `$${this.list.push(value)}`;
   }
 }
 
-/** What the filters of a query are resolved with. */
+/** Dependencies for resolving filters. */
 export interface Lookups {
-  /** Namespaces of the service, by name. */
+  /** The namespace of this name. */
   find: (name: string) => Promise<{ id: string; ownerId: string } | null>;
-  /** True if the caller's account is this one. */
   owns: (accountId: string) => boolean;
-  /** The types of releases that `remote` finds. */
+  /** The release types that the filter `remote` matches. */
   remoteTypes: readonly ReleaseType[];
 }
 
 /** The filters of a query, with its namespace resolved. */
 export interface ServerScope {
   query: ServerQueryDto;
-  /** Of the parameter `namespace`, or of `qualifiedName`; null without both. */
+  /** From the parameter `namespace`, or from `qualifiedName`; null without both. */
   namespaceId: string | null;
-  /** The part of `qualifiedName` behind the slash, in lower case; null without one. */
+  /** The part of `qualifiedName` after the slash, in lower case; null without one. */
   name: string | null;
-  /** True if unlisted servers are included. */
   showsUnlisted: boolean;
-  /** Private servers of others are left out. */
+  /** Private servers that this caller cannot find are left out. */
   caller: Caller;
   remoteTypes: readonly ReleaseType[];
 }
@@ -55,7 +53,7 @@ export async function scopeOf(
   const namespaceName = parsedName?.namespace ?? namespace;
   const owner = namespaceName === undefined ? null : await find(namespaceName);
   if (namespaceName !== undefined && !owner) return null;
-  // With both filters, both must name the caller.
+  // With both filters, the caller must own both.
   const owners = [ownerId, owner?.ownerId].filter((id) => id !== undefined);
   const showsUnlisted = owners.length > 0 && owners.every(owns);
   return {

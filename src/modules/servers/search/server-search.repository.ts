@@ -20,12 +20,11 @@ export interface SearchHit {
   score: number;
 }
 
-/** Statements that list and search servers. */
 @Injectable()
 export class ServerSearchRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Ids of a page, most used first, then newest; with `pivot` in the order of ids from there on, which goes round. */
+  /** Ids of a page, most used first, then newest; with `pivot` in the order of ids from it, with wrap-around. */
   async findPage(filter: ServerFilter, pivot: string | null, offset: number, limit: number): Promise<string[]> {
     const { conditions, values } = filter;
     const at = values.length;
@@ -37,7 +36,6 @@ export class ServerSearchRepository {
     return rows.map(({ id }) => id);
   }
 
-  /** Number of servers that match. */
   async count({ conditions, values }: ServerFilter): Promise<number> {
     const sql = `SELECT count(*)::int AS count FROM servers s WHERE ${conditions}`;
     const [row] = await this.database.query<{ count: number }[]>(sql, [...values]);
@@ -51,7 +49,7 @@ export class ServerSearchRepository {
     return this.database.query<SearchHit[]>(sql, values.list);
   }
 
-  /** The best servers that have some of the words or similar ones. The operator's threshold is set for one transaction. */
+  /** The best servers that have some of the words or similar ones. Overrides the operator's similarity threshold within one transaction. */
   searchSimilar(scope: ServerScope, searched: Searched, limit: number): Promise<SearchHit[]> {
     const values = new SqlValues();
     const sql = rankingOf(searched, 'some words', conditionsOf(scope, values), values, limit);
@@ -61,7 +59,7 @@ export class ServerSearchRepository {
     });
   }
 
-  /** The columns that lists show, in the order of `ids`; deleted servers are left out. */
+  /** The columns that lists show, in the order of `ids`; leaves out deleted servers. */
   async findListed(ids: string[]): Promise<ListedRow[]> {
     if (ids.length === 0) return [];
     const rows = await this.database.query<ListedRow[]>(

@@ -15,10 +15,9 @@ import { ServerSearchRepository } from './server-search.repository.js';
 /** Searches with fewer hits also find servers that have only some of the words, or similar ones. */
 const FEW_HITS = 10;
 
-/** Age up to which the length of a list is believed. */
+/** Cache lifetime of the length of a list. */
 const COUNTED_MS = 5_000;
 
-/** A page of a list: ids of its servers, and the length of the list. */
 interface FoundPage {
   ids: string[];
   total: number;
@@ -28,7 +27,7 @@ interface FoundPage {
 /** Lists and searches the registry. */
 @Injectable()
 export class ServerSearchService {
-  /** Lengths of lists by filter: concurrent requests share one walk along the index. */
+  /** Lengths of lists by filter: concurrent requests share one index scan. */
   private readonly totals = growingLru<Promise<number>>(undefined, { ttl: COUNTED_MS });
 
   constructor(
@@ -40,8 +39,8 @@ export class ServerSearchService {
   ) {}
 
   /**
-   * Lists servers that are listed, and unlisted ones to their owner who filters by namespace or account. A page past the
-   * end is empty. The total of a list longer than a page may be 5 s old.
+   * Lists servers that are listed, and unlisted ones to their owner who filters by namespace or account. A page past the end is empty. The
+   * total of a list longer than a page is up to 5 s old.
    */
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
@@ -71,7 +70,7 @@ export class ServerSearchService {
     };
   }
 
-  /** A page by popularity, or in the order of ids, which are random, from the place that the seed names. */
+  /** A page by popularity, or in the order of ids, which are random, from a position that the seed determines. */
   private async browse(scope: ServerScope): Promise<FoundPage> {
     const { page = 1, pageSize = 10, seed } = scope.query;
     const values = new SqlValues();
@@ -79,7 +78,7 @@ export class ServerSearchService {
     const offset = (page - 1) * pageSize;
     let pivot: string | null = null;
     if (seed !== undefined) {
-      // Pivots are the same for the same seed, and far apart for near seeds (golden ratio).
+      // The same seed gives the same pivot, and close seeds distant ones (golden ratio).
       const hex = ((BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
       pivot = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
     }
@@ -97,7 +96,6 @@ export class ServerSearchService {
     return { ids, total: ids.length > 0 ? Math.max(total, reached) : Math.min(total, offset) };
   }
 
-  /** A page of the best servers for the words, best first. */
   private async search(scope: ServerScope, searched: Searched): Promise<FoundPage> {
     const { page = 1, pageSize = 10, topK = 500 } = scope.query;
     let hits = await this.serverSearchRepository.search(scope, searched, topK);

@@ -4,7 +4,7 @@ import { In, Repository } from 'typeorm';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ServerRuntime, ServerSecret } from './server-settings.entity.js';
 
-/** Settings of a server that its hosted programs run with: secrets in clear text, and egress rules. */
+/** Settings with which hosted programs of a server run: secrets in clear text, and egress rules. */
 @Injectable()
 export class ProgramSettingsService {
   constructor(
@@ -14,9 +14,9 @@ export class ProgramSettingsService {
   ) {}
 
   /**
-   * The values of these secrets by name; of all secrets if `names` is null. Unknown names are left out.
+   * The values of these secrets by name; of all secrets if `names` is null. Leaves out unknown names.
    *
-   * @throws VaultError when one cannot be opened
+   * @throws VaultError when one cannot be decrypted
    */
   async secretsOf(serverId: string, names: readonly string[] | null): Promise<Record<string, string>> {
     const rows = await this.serverSecretRepository.find({
@@ -26,7 +26,7 @@ export class ProgramSettingsService {
     return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
   }
 
-  /** The hosts a server's code may reach, as `Program.egressAllow`; null for any public one. */
+  /** The hosts a server's code can reach, as `Program.egressAllow`; null for any public one. */
   async egressAllowOf(serverId: string): Promise<string[] | null> {
     return (await this.serverRuntimeRepository.findOneBy({ serverId }))?.egressAllow ?? null;
   }

@@ -1,9 +1,9 @@
-/** Statements about secrets of servers, also sent before Nest runs. */
+/** Statements about secrets of servers, which `slipway doctor` also sends. */
 
 /**
- * Public servers with secrets whose owners have not confirmed that everybody may call with them. A query of its own, which also `slipway doctor` sends.
+ * Public servers with secrets whose owners have not confirmed that every caller uses them.
  *
- * @returns qualified names, at most 20
+ * @returns at most 20 qualified names
  */
 export async function publicWithSecrets(
   database: { query<T>(sql: string, values?: unknown[]): Promise<T> },

@@ -15,7 +15,6 @@ import { publicWithSecrets } from './server-secrets.repository.js';
 import { ServerSecret } from './server-settings.entity.js';
 import type { SecretDto, SetSecretDto } from './server-settings.dto.js';
 
-/** Secrets one server may have. */
 const COUNT_MAX = 100;
 
 /** Lists, stores and deletes the secrets of servers. {@link ProgramSettingsService} alone reads their values. */
@@ -28,7 +27,6 @@ export class ServerSecretsService {
     private readonly vault: Vault,
   ) {}
 
-  /** Lists the secrets by name, without values. */
   async list({ id: serverId }: ServerRef): Promise<SecretDto[]> {
     const rows = await this.serverSecretRepository.find({ where: { serverId }, order: { name: 'ASC' } });
     return rows.map(({ name }) => ({ name, type: 'secret_text' }));
@@ -53,7 +51,7 @@ export class ServerSecretsService {
     return { success: true };
   }
 
-  /** Sentence for the owner of a public server with secrets that are not confirmed; otherwise null. */
+  /** A message for the owner of a public server with unconfirmed secrets; null otherwise. */
   async publicNote({ id }: Pick<ServerRef, 'id'>): Promise<string | null> {
     const isPublic = (await publicWithSecrets(this.database, id)).length > 0;
     return isPublic
@@ -63,7 +61,7 @@ export class ServerSecretsService {
 
   /** Deletes a secret. @throws NotFoundError */
   async remove(actor: Actor, server: ServerRef, name: string): Promise<SuccessDto> {
-    // A path may hold characters that Postgres refuses.
+    // A path can contain characters that Postgres rejects.
     const { affected } = SECRET_NAME.test(name)
       ? await transactionOf(this.database, actor, (tx) => tx.delete(ServerSecret, { serverId: server.id, name }))
       : { affected: 0 };

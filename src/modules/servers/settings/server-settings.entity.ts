@@ -4,16 +4,16 @@ import { Server } from '../server.entity.js';
 /** The runtime settings of a server. A server without a row has the defaults. */
 @Entity('server_runtime')
 export class ServerRuntime {
-  /** CASCADE: settings go with their server. */
+  /** CASCADE: deleting the server deletes its settings. */
   @ForeignKey(() => Server, { name: 'server_runtime_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_runtime_pk' })
   serverId: string;
 
-  /** The only hosts its code may reach; null: any public one. */
+  /** The only hosts its code can reach; null: any public one. */
   @Column('text', { name: 'egress_allow', array: true, nullable: true })
   egressAllow: string[] | null;
 
-  /** Arguments and results are stored with its invocations, redacted. */
+  /** True if invocations store arguments and results, redacted. */
   @Column('boolean', { name: 'log_payloads', default: false })
   logPayloads: boolean;
 }
@@ -25,7 +25,7 @@ export class ServerSecret {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** CASCADE: secrets go with their server (Spec 4.11). */
+  /** CASCADE: deleting the server deletes its secrets (Spec 4.11). */
   @ForeignKey(() => Server, { name: 'server_secrets_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
@@ -33,7 +33,7 @@ export class ServerSecret {
   @Column('text')
   name: string;
 
-  /** Sealed by the vault for this row's id. */
+  /** Encrypted by the vault for this row's id. */
   @Column('text', { name: 'sealed_value', select: false })
   sealedValue: string;
 

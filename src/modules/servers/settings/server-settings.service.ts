@@ -1,14 +1,13 @@
 /**
- * Changes of a server by its owner (texts, visibility, runtime settings, namespace, address) and by the operator
- * (`verified`).
+ * Changes of a server by its owner (descriptions, visibility, runtime settings, namespace, address) and by the operator (`verified`).
  *
- * Changes that calls notice are announced (`servers.changed`), so that caches drop the server and programs restart with
- * new egress rules. A transfer keeps releases, secrets, icon and the run endpoint, because connections refer to the id.
- * A rename gives the run endpoint another subdomain; the old one answers no more and may be taken by others. A
- * subdomain that begins with another account's namespace (`acme--…`) is refused as taken.
+ * Changes that affect calls are announced (`servers.changed`), so that caches drop the server and programs restart with new egress rules. A
+ * transfer keeps releases, secrets, icon and the run endpoint, because connections refer to the id. A rename gives the run endpoint another
+ * subdomain; the old one stops working and can be taken by others. A subdomain that begins with another account's namespace (`acme--…`) is
+ * rejected as taken.
  *
- * Fails: 404 for a server that was deleted meanwhile, 409 for names and subdomains that are taken, 403 for a transfer
- * to a namespace of another account.
+ * Fails: 404 for a server that was deleted meanwhile, 409 for names and subdomains that are taken, 403 for a transfer to a namespace of
+ * another account.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -40,10 +39,9 @@ import type {
 } from './server-settings.dto.js';
 import { ServerRuntime } from './server-settings.entity.js';
 
-/** The one domain every server has; published clients ask for it under this id. */
+/** The one domain of every server; published clients look it up by this id. */
 const MANAGED = 'managed';
 
-/** Changes of servers by their owners and the operator. */
 @Injectable()
 export class ServerSettingsService {
   constructor(
@@ -56,7 +54,10 @@ export class ServerSettingsService {
     private readonly accessService: AccessService,
   ) {}
 
-  /** Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of `ServerIconsService.setUrl` */
+  /**
+   * Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of
+   * `ServerIconsService.setUrl`
+   */
   async update(server: ServerRef, body: UpdateServerDto, caller: Caller): Promise<UpdatedServerDto> {
     const { id, namespace, name } = server;
     const { visibility, confirmSecrets, ...rest } = body;
@@ -89,7 +90,6 @@ export class ServerSettingsService {
     return { success: true, namespace, server: name };
   }
 
-  /** The runtime settings. */
   async runtime({ id: serverId }: ServerRef): Promise<ServerRuntimeDto> {
     const row = await this.serverRuntimeRepository.findOneBy({ serverId });
     return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
@@ -109,12 +109,12 @@ export class ServerSettingsService {
   }
 
   /**
-   * Moves a server to another namespace of the caller, with its releases, secrets and icon. Its run endpoint and the
-   * connections to it stay as they are, since they refer to its slug and its id.
+   * Moves a server to another namespace of the caller, with its releases, secrets and icon. Its run endpoint and the connections to it stay
+   * valid, since they refer to its slug and its id.
    *
-   * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError, ForbiddenError for a target of another account,
-   * OpenedByOwnersError if the server is not public, goes to another account, and the caller does not own it,
-   * ConflictError when the name is taken
+   * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError; ForbiddenError for a target of another account;
+   * OpenedByOwnersError if the server is not public, goes to another account, and the caller does not own it; ConflictError when the name
+   * is taken
    */
   async transfer(
     server: ServerRef,
@@ -155,10 +155,10 @@ export class ServerSettingsService {
   }
 
   /**
-   * Renames the run endpoint. The old address answers no more, and may be taken by others.
+   * Renames the run endpoint. The old address stops working, and can be taken by others.
    *
-   * @throws NotFoundError for an unknown domain, ConflictError when the subdomain is taken, ServerNotFoundError when the
-   * server was deleted meanwhile
+   * @throws NotFoundError for an unknown domain; ConflictError when the subdomain is taken; ServerNotFoundError when the server was deleted
+   * meanwhile
    */
   async rename(server: ServerRef, caller: Caller, domainId: string, subdomain: string): Promise<ServerDomainDto> {
     if (domainId !== MANAGED) throw new NotFoundError('Domain not found');
