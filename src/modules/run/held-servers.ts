@@ -6,7 +6,7 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
 import { serverHolders, type ServerHolder, type ServerUse } from '../servers/server.types.js';
 
-/** Interval of the check that needs no message. Two checks with their queries take less than 5 s. */
+/** Interval of the check that covers lost messages. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
 /**
@@ -17,7 +17,7 @@ const CHECK_MS = 2_000;
 export class HeldServers implements OnModuleInit, OnApplicationBootstrap {
   private readonly logger = new Logger('run');
   private holders!: ServerHolder[];
-  /** Uses that had lost their right at the last check. At the next check their calls are canceled. */
+  /** Uses without a right at the last check. The next check cancels their calls. */
   private lost = new Set<string>();
 
   constructor(

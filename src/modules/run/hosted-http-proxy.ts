@@ -24,18 +24,18 @@ const ALL_MAX = 5_000;
 /** The part of a request's URL up to the slug. */
 const ADDRESS = /^\/run\/[^/?]+/;
 
-/** Request headers that are not passed on: hop-by-hop, credentials for this service, and those of proxies before it. */
+/** Request headers that are not forwarded: hop-by-hop, credentials for Slipway, and headers of preceding proxies. */
 const NOT_PASSED =
   /^(?:authorization|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|forwarded|x-forwarded-.*|x-real-ip)$/;
 
-/** Response headers that hosted code may set: these, and `x-…` except those that browsers or this service interpret. */
+/** Response headers that hosted code can set: these, and `x-…` except those that browsers or Slipway interpret. */
 const PASSED =
   /^(?:content-(?:type|length|encoding|language|disposition|range)|cache-control|etag|expires|last-modified|location|retry-after|vary|link|accept-ranges|allow|date|x-(?!slipway-|request-id$|accel-|frame-options$|content-type-options$|xss-|permitted-|dns-|should-retry$).*)$/;
 
 /**
- * Hosted code answers on the origin of this service, which also has setup pages and the API's documentation. Its responses
- * therefore set no cookies and no policies: `sandbox` gives its pages an opaque origin without scripts and forms, and
- * `nosniff` keeps other content from being run as a script.
+ * Hosted code responds on the origin of Slipway, which also has setup pages and the API document. Its responses therefore set no cookies
+ * and no policies: `sandbox` gives its pages an opaque origin without scripts and forms, and `nosniff` keeps other content from being run
+ * as a script.
  */
 const ISOLATION_HEADERS = {
   'content-security-policy': 'sandbox',
@@ -44,10 +44,10 @@ const ISOLATION_HEADERS = {
   'referrer-policy': 'no-referrer',
 };
 
-/** Rounds of percent-decoding: hosted code may decode a path again. */
+/** Rounds of percent-decoding: hosted code might decode a path again. */
 const DECODINGS = 3;
 
-/** Passes HTTP requests other than MCP to hosted code. Bodies stream in both directions. */
+/** Forwards HTTP requests other than MCP to hosted code. Bodies stream in both directions. */
 @Injectable()
 export class HostedHttpProxy {
   private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX);
@@ -59,10 +59,10 @@ export class HostedHttpProxy {
   ) {}
 
   /**
-   * Passes a request on and its response back. Resolves at the end of the response, even if it broke off.
+   * Forwards a request, and its response back. Resolves at the end of the response, even if it was interrupted.
    *
    * @param request with its canonical URL
-   * @throws TooManyError, UpstreamFailure when there is no response
+   * @throws TooManyError; UpstreamFailure without a response
    */
   async forward(
     ref: ProgramRef,
@@ -74,7 +74,7 @@ export class HostedHttpProxy {
     const leave = this.limiter.acquire(accountId);
     if (!leave) throw tooManyOpen('requests');
     const forget = this.revocationRegistry.addCall(response, [keyId, grant?.id]);
-    // A call without a response yet may have had effects: it is answered.
+    // A call without a response might have had effects: it gets its response.
     const release = this.revocationRegistry.add(keyId, () => {
       if (response.headersSent) response.destroy();
     });
@@ -83,7 +83,7 @@ export class HostedHttpProxy {
         const answer = new ProxiedResponse(response, `/run/${slug}`, record, resolve, reject);
         const { method = 'GET', url = '', headers } = request;
         const { host, protocol } = new URL(this.env.baseUrl);
-        // A broken upload is handled where the body is read; without a listener here it would end the process.
+        // A broken upload is handled where the body is read; without a listener here it would crash the process.
         request.on('error', () => undefined);
         const passed = Object.entries(headers).filter(([name, value]) => value !== undefined && !NOT_PASSED.test(name));
         this.hosting.dispatch(
@@ -191,11 +191,10 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';
 
 /**
- * True for a path that only this service may request, in any spelling: percent-encoded several times, in compatibility
- * letters, after empty segments and dots, with dots or spaces at the end. The name is reserved in every segment, since
- * dots may lead back to the first one.
+ * True for a path that only Slipway itself may request, in any spelling: percent-encoded several times, in compatibility letters, after
+ * empty segments and dots, with trailing dots or spaces. The name is reserved in every segment, since dots can lead back to the first one.
  *
- * @param path the path to be passed on; its query is ignored
+ * @param path the path to forward; its query is ignored
  */
 export function isReserved(path: string): boolean {
   let plain = path.split(/[?#]/, 1)[0].replace(/%(?:25)+/g, '%');

@@ -13,25 +13,24 @@ import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
 import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
-/** Maximum size of arguments, and of a result, as JSON text. */
+/** Maximum size of arguments, and of a result, as JSON. */
 const PAYLOAD_BYTES_MAX = 16 * 1024;
 
 /** Longer results are not parsed again. */
 const RESULT_CHARS_MAX = 64 * 1024;
 
-/** Maximum length of an error's text, unless the owner of the server enabled payloads: it may repeat arguments. */
+/** Maximum length of an error's message, unless the owner of the server enabled payloads: it might repeat arguments. */
 const ERROR_CHARS_MAX = 200;
 
-/** Requests whose arguments and result are a payload; other requests only list what a server offers. */
+/** Requests whose arguments and result are a payload; other requests only list a server's offers. */
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
 
-/** Options of {@link InvocationRecord}. */
 export interface InvocationRecordOptions {
   /** True if the owner of the server enabled it. Otherwise neither arguments nor results are recorded. */
   keepsPayload?: boolean;
-  /** A request of another protocol than MCP. */
+  /** True for a request that is not MCP. */
   isPassedThrough?: boolean;
-  /** The id of the client's request, if a connection recorded it already. */
+  /** The id of the client's request, if a connection already recorded it. */
   invocationId?: string;
 }
 
@@ -39,11 +38,10 @@ export interface InvocationRecordOptions {
 export class InvocationRecord extends RequestRecord {
   private params: unknown;
   private reply: McpReply | null = null;
-  /** The result of the called tool as JSON text; null if it failed or no tool was called. */
+  /** The result of the called tool as JSON; null if it failed or no tool was called. */
   output: { tool: string; result: string } | null = null;
-  /** The error that the server answered with; null if it answered with a result. */
+  /** The error that the server returned; null if it returned a result. */
   private answeredError: AnsweredError | null = null;
-  /** The response ended early. */
   private isBroken = false;
 
   constructor(
@@ -68,7 +66,7 @@ export class InvocationRecord extends RequestRecord {
     if (this.hasPayload()) this.params = params;
   }
 
-  /** The response ended early, so its status does not state the outcome. */
+  /** To be called when the response was interrupted, so its status does not show the outcome. */
   markBroken(error: Error): void {
     this.failure = error;
     this.isBroken = true;
@@ -81,7 +79,7 @@ export class InvocationRecord extends RequestRecord {
   ): Invocation & { outcome: InvocationOutcome; wallMs: number } {
     let thrown: { name: string; message: string } | null = null;
     if (this.failure) {
-      // The failure of the upstream behind it: the owner may know where the server runs, its callers may not.
+      // The failure of the upstream behind it: the owner can see where the server runs, its callers cannot.
       const { detail } = this.failure as { detail?: unknown };
       thrown = detail instanceof UpstreamFailure ? detail : this.failure;
     } else if (this.answeredError) {
@@ -121,14 +119,13 @@ export class InvocationRecord extends RequestRecord {
     const hosted = hostedFailureIn(this.failure);
     if (hosted) return hosted.outcome;
     if (this.isBroken) return 'responseStreamDisconnected';
-    // A server that refuses the credentials of its release has failed.
+    // A server that rejects the credentials of its release has failed.
     if (outcome) return this.failure instanceof UpstreamFailure ? 'exception' : outcome;
     if (this.answeredError) return this.answeredError.outcome;
     return this.rpcMethod === null && !this.options.isPassedThrough && !this.isResponse ? 'denied' : 'ok';
   }
 }
 
-/** An error that the server answered with. */
 interface AnsweredError {
   outcome: 'toolError' | 'rpcError';
   name: string;
@@ -170,7 +167,7 @@ function resultOf({ text, result, error }: McpReply): string | null {
   return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
 }
 
-/** Stores ended records, and samples the outputs of tools. */
+/** Stores finished records, and samples the outputs of tools. */
 @Injectable()
 export class InvocationRecorder {
   constructor(
@@ -179,11 +176,11 @@ export class InvocationRecorder {
   ) {}
 
   /**
-   * Ends a record.
+   * Finishes a record.
    *
    * @param url the called address
    * @param http method and status of the response
-   * @param keepsDenied false: a call that was refused before the server was reached is not stored
+   * @param keepsDenied false: does not store a call that was rejected before it reached the server
    */
   finishRecord(
     record: InvocationRecord,

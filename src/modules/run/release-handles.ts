@@ -15,15 +15,15 @@ import { AdapterAuthRequiredError, ServerAuthRequiredError } from './run.errors.
 interface ReleaseHandleTarget {
   serverId: string;
   releaseId: string;
-  /** The account whose calls the handle sends. */
+  /** The account for which the handle sends calls. */
   accountId: string;
   /** The server's qualified name. */
   serverName: string;
   /** Names of the configuration values, such as `header "x-token"`; empty without any. */
   inputs: string;
   /**
-   * The run endpoint, if the server's code has an auth adapter and these callers sent no token: they may list, but not
-   * call. Null for all others.
+   * The run endpoint, if the server's code has an auth adapter and these callers sent no token: they can list, but not call. Null for all
+   * others.
    */
   closedAt: string | null;
 }
@@ -43,7 +43,7 @@ const CALLER_INDEPENDENT = new Set([
 export type ReleaseHandle = UpstreamHandle<ReleaseOwner>;
 
 class ReleaseOwner implements HandleOwner {
-  /** @param callHooks absent for calls of a connection, which has run them */
+  /** @param callHooks absent for calls of a connection, which has already run them */
   constructor(
     readonly target: ReleaseHandleTarget,
     readonly callHooks?: CallHooks,
@@ -76,11 +76,11 @@ class ReleaseOwner implements HandleOwner {
 /** Callers who share a handle. */
 interface ReleaseCaller extends Pick<HostedCall, 'sessionsOf' | 'bearer'> {
   accountId: string;
-  /** They call the run endpoint, and no connection. */
+  /** True for calls at the run endpoint, not through a connection. */
   isDirect?: boolean;
 }
 
-/** Opens handles to releases. */
+/** Opens and shares handles to releases. */
 @Injectable()
 export class ReleaseHandles {
   constructor(
@@ -91,14 +91,13 @@ export class ReleaseHandles {
     private readonly env: Env,
   ) {}
 
-  /** The run endpoint of a server. */
   addressOf({ slug }: Pick<ResolvedServer, 'slug'>): string {
     return this.serverUrlsService.run(slug);
   }
 
   /**
-   * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions with hosted
-   * code. Header names are lower-case.
+   * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions in hosted code. Header names
+   * are in lower case.
    */
   handleTo(
     { serverId, name, slug }: ResolvedServer,

@@ -7,7 +7,7 @@ import { InputInvalidError, InputRequiredError, type RequiredInputs } from './ru
 export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 
 /**
- * The configuration values in a request. The API key and cookies are excluded, whatever the schema declares.
+ * The configuration values in a request. Excludes the API key and cookies, whatever the schema declares.
  *
  * @param namespaceId of the server
  * @throws InputRequiredError, InputInvalidError
@@ -39,8 +39,8 @@ function requireComplete(config: readonly ConfigField[], { headers, query, missi
 }
 
 /**
- * The values to send for stored ones: configuration values as the schema maps them, and other headers unchanged, since
- * their owner stored them to be sent.
+ * The values to send for stored ones: configuration values as the schema maps them, and other headers unchanged, since their owner stored
+ * them to be sent.
  *
  * @throws InputRequiredError, InputInvalidError
  */
@@ -76,16 +76,16 @@ function toField({ from, path, schema, isRequired, fallback }: ConfigField) {
   };
 }
 
-/** Text that may be longer has more than one line in forms. */
+/** Strings that can be longer get a multi-line control in forms. */
 const LINE_CHARS_MAX = 200;
 
-/** Controls of formats of text. */
+/** Controls for string formats. */
 const FORMATS = new Map(Object.entries({ date: 'date', email: 'email', uri: 'url' } as const));
 
-/** Names of values that forms should not display. */
+/** Names of values that forms hide. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
-/** The begin of a fault, in place of which the field stands in a form. */
+/** The beginning of an error, which a form replaces by the field. */
 const NAMED = /^The (?:header|query) "(?:[^"\\]|\\.)*" /;
 
 /** The form fields of a configuration, with the state of the stored values. */

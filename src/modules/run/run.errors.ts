@@ -2,25 +2,24 @@ import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
 import { visible } from '../../platform/text/quoted.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 
-/** The server has no release, or one that cannot be called over HTTP; the message names the reason and what to do. */
+/** The server has no release, or one that cannot be called over HTTP; the message names the reason and the next step. */
 export class NotRunnableError extends McpRefusal {
   readonly failure = 'not runnable';
 }
 
-/** A configuration value of a server, as clients show it. */
 export interface InputField {
   label: string;
   description?: string;
   required?: boolean;
 }
 
-/** The configuration values of a server by the place where they are sent, and the names of those that prevent a call. */
+/** The configuration values of a server by the place where they are sent, and the names of the missing or invalid ones. */
 export interface RequiredInputs {
   http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
   missing: { headers: string[]; query: string[] };
 }
 
-/** Required configuration values were not sent. Published clients match on the text. */
+/** Required configuration values were not sent. Published clients match on the message. */
 export class InputRequiredError extends McpRefusal {
   readonly failure = 'missing values';
   override readonly data: RequiredInputs;
@@ -45,7 +44,7 @@ export class InputRequiredError extends McpRefusal {
 export class InputInvalidError extends McpRefusal {
   readonly failure = 'invalid values';
 
-  /** @param inputs `missing` names the wrong ones */
+  /** @param inputs `missing` names the invalid ones */
   constructor(
     message: string,
     readonly inputs: RequiredInputs,
@@ -54,20 +53,20 @@ export class InputInvalidError extends McpRefusal {
   }
 }
 
-/** The server of a connection was deleted; one that is private now looks like it. A new server with the same name is another one. */
+/** The server of a connection was deleted, or is now private and hidden. A new server with the same name is another one. */
 export class ServerGoneError extends UpstreamFailure {
   readonly failure = 'server deleted';
   readonly outcomeUnknown = false;
 
   constructor(name: string) {
-    // As the trigger of the table `servers` writes it.
+    // The wording of the trigger of the table `servers`.
     super(
       `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
     );
   }
 }
 
-/** The upstream requires authorization, and the caller uses no connection that could store it. */
+/** The upstream requires authorization, and the caller does not use a connection that could store it. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param inputs names of the configuration values; empty without any */
   constructor(server: string, inputs: string, challenges: string[]) {

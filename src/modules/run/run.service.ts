@@ -1,15 +1,13 @@
 /**
- * Run endpoints of servers: `/run/{slug}` speaks MCP for every kind of release, and paths below it reach the HTTP of
- * hosted code.
+ * Run endpoints of servers: `/run/{slug}` speaks MCP for every kind of release, and paths under it reach the HTTP interface of hosted code.
  *
- * Callers of an account that send the same configuration values share one upstream handle; accounts never share one,
- * since a server may keep data in its session. Release and values are read again after the body was received, so that a
- * slow upload uses the latest release. When another release becomes current, calls under way finish on the previous
- * one. What is open ends when the account may call the server no longer.
+ * Callers of an account that send the same configuration values share one upstream handle; accounts never share one, since a server might
+ * keep data in its session. Release and values are read again after the body was received, so that a slow upload uses the latest release.
+ * When another release becomes current, running calls finish on the previous one. Streams and calls close when the account can no longer
+ * call the server.
  *
- * Every POST, and every request below the endpoint, is recorded as an invocation; arguments and results only if the
- * owner enabled it. Upstream failures and missing values are JSON-RPC errors; a path that the server lacks is 404, a
- * release that cannot run here says why.
+ * Every POST, and every request under the endpoint, is recorded as an invocation; arguments and results only if the owner enabled it.
+ * Upstream failures and missing values are JSON-RPC errors; an unknown path is 404, a release that cannot run here reports the reason.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -43,7 +41,7 @@ import { ServerResolver, type ResolvedRelease, type ResolvedServer } from './ser
 /** Open upstream handles: one for each release, account, and set of configuration values. */
 const HANDLES_MAX = 5_000;
 
-/** The server and the caller of a request, and the path below the run endpoint. */
+/** The server and the caller of a request, and the path under the run endpoint. */
 export interface RunCall {
   slug: string;
   caller: Caller;
@@ -51,11 +49,10 @@ export interface RunCall {
   path: string[];
 }
 
-/** Serves the run endpoints of servers. */
 @Injectable()
 export class RunService implements ServerHolder, OnModuleInit, OnApplicationShutdown {
   private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);
-  /** Requests that are being answered, by server and account. */
+  /** Requests in progress, by server and account. */
   private readonly answers = new Map<string, ServerUse & { responses: Set<ServerResponse> }>();
 
   constructor(
@@ -74,7 +71,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 
   onModuleInit(): void {
-    // Calls under way finish on the previous release.
+    // Running calls finish on the previous release.
     this.serverResolver.events.on('current', (id, current) =>
       this.handles.dropWhere(({ owner: { target } }) => target.serverId === id && target.releaseId !== current),
     );
@@ -84,8 +81,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 
   /**
-   * Serves one request to a run endpoint or a path below it. Of MCP requests only POSTs are recorded. Upstream failures and
-   * missing values become JSON-RPC errors.
+   * Serves one request to a run endpoint or a path under it. Of MCP requests, only POSTs are recorded. Upstream failures and missing values
+   * become JSON-RPC errors.
    *
    * @throws ServerNotFoundError, KeyScopeError, NotFoundError, NotRunnableError, errors of the MCP server, and for other paths
    * UpstreamFailure
@@ -110,7 +107,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       }
     });
     const isPost = request.method === 'POST';
-    // `/mcp` below the run endpoint is the endpoint itself: many clients add it.
+    // `/mcp` under the run endpoint is the endpoint itself: many clients append it.
     const isPassedThrough = path.length > 1 || (path.length === 1 && path[0] !== 'mcp');
     const record =
       isPost || isPassedThrough
@@ -175,7 +172,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       record.threw(error);
       throw error;
     } finally {
-      // A hook has replaced the arguments.
+      // A hook replaced the arguments.
       if (call.params !== received) record.received(call.method, JSON.parse(call.params as string));
       this.endRecord(record, server, this.releaseHandles.addressOf(server));
     }
@@ -196,8 +193,8 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 
   /**
-   * The channel to a server's current release for an account and these configuration values. Accounts never share one: a
-   * server may keep data in its session.
+   * The channel to a server's current release for an account and these configuration values. Accounts never share one: a server might keep
+   * data in its session.
    */
   private channelTo(
     server: ResolvedServer,
@@ -207,7 +204,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   ): Channel {
     let key = `${release.id} ${accountId}`;
     if (values) {
-      // A hash, since the values may be credentials.
+      // A hash, since the values might be credentials.
       const hash = createHash('sha256').update(JSON.stringify([values.headers, values.query]));
       key += ` ${hash.digest('base64url')}`;
     }
@@ -224,12 +221,12 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
 
   endUse({ serverId, accountId }: ServerUse, now: boolean): void {
     this.handles.dropWhere(
-      // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
+      // eslint-disable-next-line no-restricted-syntax -- Closes the handles of one account.
       ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
       true,
     );
     for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
-      // A call without a response yet may have had effects: it is answered, unless it shall be cut.
+      // A call without a response might have had effects: it gets its response, unless `now` is set.
       if (now || response.headersSent) response.destroy();
     }
   }
@@ -244,7 +241,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 
   /**
-   * Passes a request below the run endpoint to the hosted code.
+   * Forwards a request under the run endpoint to the hosted code.
    *
    * @throws NotFoundError, McpMethodNotAllowedError, NotRunnableError
    */
@@ -281,7 +278,7 @@ function keyOf(serverId: string, accountId: string): string {
   return `${serverId} ${accountId}`;
 }
 
-/** A grant as the run endpoint of a server sees it: its callers differ in their tools alone. */
+/** A grant for the run endpoint of a server, whose callers differ only in their tools. */
 function asGuest(grant: GrantRef | undefined): GrantRef {
   return { id: null, level: 'call', tools: grant?.tools ?? null };
 }

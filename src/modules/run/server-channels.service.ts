@@ -1,15 +1,13 @@
 /**
- * Channels of connections to registry servers, which follow the server's current release: the next call after a publish
- * uses the new one, calls under way finish on the old one.
+ * Channels of connections to registry servers. A channel follows the server's current release: the next call after a publish uses the new
+ * one, running calls finish on the old one.
  *
- * A connection has its own configuration values, token and upstream sessions; its account must be allowed to call the
- * server at each call. Calls are recorded in the log of the server like those at the run endpoint, without HTTP in
- * between, and under the id of the connection's own record. A call that is refused before the server was reached
- * appears in the log of the connection only.
+ * A connection has its own configuration values, token and upstream sessions; its account must have the right to call the server at each
+ * call. Calls are recorded in the log of the server like those at the run endpoint, without HTTP in between, and under the id of the
+ * connection's own record. A call that was rejected before it reached the server appears only in the log of the connection.
  *
- * Calls reject with ServerGoneError (deleted, or no longer allowed), NotRunnableError (no release that can run),
- * InputRequiredError and InputInvalidError for values, and AdapterAuthRequiredError where hosted code with an auth
- * adapter has no token.
+ * Calls reject with ServerGoneError (deleted, or no longer allowed), NotRunnableError (no release that can run), InputRequiredError and
+ * InputInvalidError for values, and AdapterAuthRequiredError where hosted code with an auth adapter has no token.
  */
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
@@ -31,24 +29,22 @@ import type { Era, UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 /** A call through a connection is recorded like one at the run address. */
 const BY_CONNECTION = { method: 'POST', status: 200 };
 
-/** The title, description and icon of a server. */
 type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
 
 /** A server with a release that can be called. */
 type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
-/** The handle that a call is sent by; a promise only if it must be opened. */
+/** Returns the handle of a call; a promise only if it must be opened. */
 type OpenHandle = () => UpstreamHandle | Promise<UpstreamHandle>;
 
-/** A channel to a server's current release. */
 class ServerChannel implements Channel {
   private current: ReleaseHandle | null = null;
   private isClosed = false;
 
   /**
    * @param peek the server and its current release, if both are cached
-   * @param find the same, read where needed; rejects when there is none
-   * @param valuesFor the configuration values of the connection for a release; rejects when they are not complete
+   * @param find the same, read if needed; rejects if there is none
+   * @param valuesFor the configuration values of the connection for a release; rejects if they are incomplete
    * @param connect opens a handle to a release
    * @param send sends a call and records it
    */
@@ -92,13 +88,13 @@ class ServerChannel implements Channel {
     await (await this.handleOr(forGood))?.close(forGood);
   }
 
-  /** The open handle. @param isMade opens one if there is none: another process may have stored sessions */
+  /** The open handle. @param isMade opens one if there is none: another process might have stored sessions */
   private async handleOr(isMade: boolean): Promise<UpstreamHandle | null> {
-    // A release that cannot be called has no sessions to end.
+    // A release that cannot be called has no sessions to close.
     return this.current ?? (isMade ? this.handle().catch(() => null) : null);
   }
 
-  /** The channel within the tools that were granted to the account of the connection. */
+  /** The channel limited to the tools that were granted to the account of the connection. */
   private async narrowChannel(): Promise<Channel> {
     const { grant } = await this.find();
     return grantedTools(await this.handle(), grant?.tools);
@@ -108,7 +104,7 @@ class ServerChannel implements Channel {
     const server = await this.find();
     if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     const values = await this.valuesFor(server);
-    // Another call may have opened it meanwhile.
+    // Another call might have opened it meanwhile.
     if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     void this.current?.retire();
     const handle = this.connect(server, values);
@@ -122,7 +118,7 @@ class ServerChannel implements Channel {
 export interface ServerConnection extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
-  /** The account that the connection belongs to: it must be allowed to call the server. */
+  /** The account of the connection: it must have the right to call the server. */
   accountId: string;
   /** The server's qualified name, for error messages after its deletion. */
   serverName: string;
@@ -142,8 +138,7 @@ export class ServerChannelsService {
   ) {}
 
   /**
-   * A channel for one connection to a server's current release; it switches to later releases. Calls are recorded and
-   * counted like those at the run endpoint, without HTTP in between. Its calls reject with ServerGoneError,
+   * A channel for one connection to a server's current release; it switches to later releases. Its calls reject with ServerGoneError,
    * NotRunnableError, InputRequiredError, InputInvalidError.
    */
   channelFor(serverId: string, connection: ServerConnection): Channel {
@@ -164,14 +159,14 @@ export class ServerChannelsService {
     );
   }
 
-  /** Calls `listener` when the lists of a server may have changed. */
+  /** Calls `listener` when the lists of a server might have changed. */
   onOffersChanged(listener: (serverId: string) => void): void {
     this.serverResolver.events.on('offers', listener);
   }
 
   /**
-   * The form of a server's configuration values, and the URL its users authorize for: the upstream of an external release,
-   * or the token address of hosted code with an auth adapter (`adapter` is the server's name then); null for other code.
+   * The form of a server's configuration values, and the URL its users authorize for: the upstream of an external release, or the token
+   * address of hosted code with an auth adapter (`adapter` is then the server's name); null for other code.
    *
    * @throws ServerGoneError, NotRunnableError
    */
@@ -191,7 +186,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * The auth adapter of a server's hosted code, for these configuration values; null when it has none.
+   * The auth adapter of a server's hosted code, for these configuration values; null if it has none.
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
@@ -203,7 +198,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * The upstream URL of a server's current release; null for hosted code. Only its owner may learn it.
+   * The upstream URL of a server's current release; null for hosted code. Only its owner can see it.
    *
    * @throws ServerGoneError, NotRunnableError
    */
@@ -216,8 +211,8 @@ export class ServerChannelsService {
   }
 
   /**
-   * Counts a call through a connection and records it, under the id of the client's request if it has one. A call refused
-   * before the server was reached is recorded for the connection only.
+   * Counts a call through a connection and records it, under the id of the client's request if it has one. A call that was rejected before
+   * it reached the server is recorded for the connection only.
    */
   private async send(serverId: string, caller: Caller, call: McpCall, open: OpenHandle): Promise<McpReply> {
     // The caller gets the response even while the database is unavailable.
@@ -229,7 +224,7 @@ export class ServerChannelsService {
     const record = new InvocationRecord(call.origin ?? null, { keepsPayload, invocationId: call.invocationId });
     let params: unknown;
     if (keepsPayload) params = read(call.params);
-    // Arguments may be long, so only the name is parsed.
+    // Arguments can be long, so only the name is parsed.
     else if (call.method === 'tools/call' && call.params !== undefined) {
       params = { name: read(memberText(call.params, 'name')) };
     }

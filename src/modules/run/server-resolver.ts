@@ -15,42 +15,40 @@ import { configFields, type ConfigField, type ConfigKind } from '../releases/con
 import { hostedAddress } from '../../hosting/mcp/hosted-channels.service.js';
 import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 
-/** Prefix of cache keys that are ids; no slug holds a colon. */
+/** Prefix of cache keys that are ids; no slug contains a colon. */
 const BY_ID = 'id:';
 
-/** The slug of no server. */
+/** A slug that no server has. */
 const NO_SLUG = '';
 
-/** The form of a slug; other texts are not looked up. */
+/** The form of a slug; other strings are not looked up. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
-/** A release that can be called. */
 export interface ResolvedRelease {
   id: string;
-  /** For hosted code an address under `.invalid`. */
+  /** For hosted code, an address under `.invalid`. */
   upstream: URL;
   config: readonly ConfigField[];
   /** The hosted code; null for a server that runs elsewhere. */
   program: ProgramRef | null;
   /**
-   * The resource that tokens from the code's auth adapter (`createAuthAdapter`) are stored for: an address under
-   * `.invalid`, the same for all releases. Null without an auth adapter.
+   * The resource for which tokens from the code's auth adapter (`createAuthAdapter`) are stored: an address under `.invalid`, the same for
+   * all releases. Null without an auth adapter.
    */
   authAddress: URL | null;
 }
 
-/** A server that is ready to be called. */
 export interface ResolvedServer extends ServerTarget {
   serverId: string;
   namespaceId: string;
   /** Its qualified name. */
   name: string;
   slug: string;
-  /** Arguments and results are recorded too. */
+  /** True if the runtime logs store arguments and results. */
   logPayloads: boolean;
-  /** Why the operator suspended it, or its namespace; null for one in use. */
+  /** The reason why the operator suspended the server or its namespace; null without a suspension. */
   suspended: string | null;
-  /** The current release, or a message with the reason why it cannot be called. */
+  /** The current release, or the reason why it cannot be called. */
   release: ResolvedRelease | { id: string | null; reason: string };
   /** The grant that opens it to the caller; absent for its own and public ones. */
   grant?: GrantRef;
@@ -62,7 +60,7 @@ export class ServerResolver implements OnModuleInit {
   readonly events = new EventEmitter<{
     /** Another release of a server became current; null after the server was deleted. */
     current: [serverId: string, releaseId: string | null];
-    /** The lists of a server may have changed: after a release, a rescan or its deletion. */
+    /** The lists of a server might have changed: after a release, a rescan or its deletion. */
     offers: [serverId: string];
   }>();
   private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key));
@@ -86,9 +84,9 @@ export class ServerResolver implements OnModuleInit {
   }
 
   /**
-   * The server with this slug, in any case, for a caller who calls it; a promise where something must be read.
+   * Returns the server with this slug, in any case, for a caller who calls it; a promise if something must be read.
    *
-   * @throws ServerNotFoundError, also for a private server that the caller may not find; AccessRequiredError, SuspendedError,
+   * @throws ServerNotFoundError, including for a private server that the caller cannot find; AccessRequiredError, SuspendedError,
    * KeyScopeError
    */
   forCaller(slug: string, caller: Caller): ResolvedServer | Promise<ResolvedServer> {
@@ -100,8 +98,8 @@ export class ServerResolver implements OnModuleInit {
   }
 
   /**
-   * A server that is not cached, or that nothing but a grant may open. A server that stays hidden takes the queries of a
-   * missing one, so that the time does not tell which of them it is.
+   * Reads a server that is not cached, or that only a grant can open. A hidden server takes the same queries as a missing one, so that the
+   * response time does not reveal it.
    */
   private async readFor(
     key: string,
@@ -119,17 +117,17 @@ export class ServerResolver implements OnModuleInit {
     throw new ServerNotFoundError();
   }
 
-  /** The server with this id, if it is cached and the caller may call it: a call that finds it needs no promise. */
+  /** The server with this id, if it is cached and the caller can call it: such a call needs no promise. */
   peekFor(serverId: string, caller: Caller): ResolvedServer | null {
     const server = this.servers.peek(`${BY_ID}${serverId}`);
     if (!server) return null;
     const may = this.serverAccessService.isAllowed(caller, 'call', server);
-    // A grant is read again by `byId`, whose caller learns of a failure.
+    // `byId` reads the grant again, and reports a failure to its caller.
     if (may instanceof Promise) may.catch(() => undefined);
     return may === true && server.suspended === null ? this.addGrant(server, caller) : null;
   }
 
-  /** The server with this id; null when there is none that the caller may find. @throws AccessRequiredError, SuspendedError */
+  /** The server with this id; null if the caller cannot find one. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
     if (server && (await this.serverAccessService.isAllowed(caller, 'call', server)))
@@ -138,7 +136,6 @@ export class ServerResolver implements OnModuleInit {
     return null;
   }
 
-  /** The server with the grant that opens it to the caller. */
   private addGrant(server: ResolvedServer, caller: Caller): ResolvedServer {
     if (server.visibility === 'public') return server;
     const grant = this.serverAccessService.grantOf(caller, server);
