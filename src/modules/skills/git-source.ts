@@ -1,14 +1,13 @@
 /**
- * Skills from repositories: reads the URL of a repository or of a folder in one, as it stands in the browser, and
- * fetches the repository as a zip over HTTPS; no git is run.
+ * Skills from repositories: parses the browser URL of a repository or of a folder in one, and fetches the repository as a zip over HTTPS,
+ * without git.
  *
- * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. A
- * host that is not known by name is recognised by its path; otherwise both Gitea's and GitLab's archive are tried. `key`
- * is the same for every spelling and branch, so that one folder is one skill.
+ * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. An unknown host is
+ * recognised by its path; otherwise both Gitea's and GitLab's archive are tried. `key` is the same for every spelling and branch, so that
+ * one folder is one skill.
  *
- * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Faults: 400 for the URL, 404 for a
- * repository that does not exist or is private (hosts do not tell), 502 for a host that is down or answers with no zip,
- * 413 above the size.
+ * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Fails: 400 for the URL, 404 for a repository that does
+ * not exist or is private (hosts do not distinguish them), 502 for a host that is down or does not return a zip, 413 above the size.
  */
 import { Injectable } from '@nestjs/common';
 import { DomainError, InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
@@ -24,7 +23,7 @@ const REDIRECTS_MAX = 5;
 /** Time for the whole download. Published clients repeat a request after 60 s. */
 const FETCH_MS_MAX = 45_000;
 
-/** Signatures a zip may begin with: a file, or the end of an empty one. */
+/** Signatures with which a zip can begin: a file, or the end of an empty one. */
 const ZIP_STARTS = ['PK\x03\x04', 'PK\x05\x06'];
 
 const unavailable = (message: string, detail?: unknown) =>
@@ -80,22 +79,21 @@ export class GitArchives {
   }
 }
 
-/** The folder of a skill in a repository, and the URLs of the repository's zip: an unknown host may be of two kinds. */
+/** The folder of a skill in a repository, and the URLs of the repository's zip: two for an unknown host. */
 export interface GitSource {
   /** The owner's URL, normalized. */
   gitUrl: string;
   /** Repository and folder, the same for every spelling and every branch. */
   key: string;
-  /** In the repository; empty when the URL names the whole repository. */
+  /** Within the repository; empty if the URL names the whole repository. */
   folder: string;
   archives: [URL, ...URL[]];
 }
 
-/** URL patterns of a kind of host. */
 interface Host {
   /** The part between repository and `ref/folder` in the URL of a folder's page. */
   browse: RegExp;
-  /** Path of the zip of a branch, tag or commit, below the repository. */
+  /** Path of the zip of a branch, tag or commit, relative to the repository. */
   archive: (ref: string) => string;
 }
 
@@ -109,13 +107,13 @@ const hosts: ReadonlyMap<string, Host> = new Map(
   Object.entries({ 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket }),
 );
 
-/** With percent-encoding; the column is indexed. */
+/** Including percent-encoding; the column is indexed. */
 const URL_LENGTH_MAX = 1_000;
 
-/** The newest commit of the default branch, for every kind. */
+/** The newest commit of the default branch, for every kind of host. */
 const HEAD = 'HEAD';
 
-/** Reads the address of a repository or of a folder in one. @throws InvalidInputError */
+/** Parses the URL of a repository or of a folder in one. @throws InvalidInputError */
 export function parseGitUrl(text: string): GitSource {
   const url = parseUrl(text.trim());
   if (!url) throw new InvalidInputError('gitUrl must be a URL such as https://github.com/owner/repository');

@@ -12,7 +12,7 @@ import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import type { PublishedSkillDto } from './skill.dto.js';
 import type { Publication } from './skills.service.js';
 
-/** Content types that browsers may display; other files are sent as text or bytes, HTML as its source. */
+/** Content types that browsers can display; other files are sent as text or bytes, HTML as its source. */
 const types: Record<string, string> = {
   '.md': 'text/markdown; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
@@ -34,7 +34,6 @@ export function answerPublication(response: Response, { created, skill }: Public
   return skill;
 }
 
-/** Sends one file of a skill. */
 export function sendFile(response: Response, file: { path: string; content: Buffer }): void {
   dropStalledReader(response);
   response.set('content-type', typeOf(file)).set('content-security-policy', FILE_POLICY).end(file.content);
@@ -52,7 +51,7 @@ export function typeOf({ path: name, content }: { path: string; content: Buffer 
   }
 }
 
-/** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that half a zip does not look whole. */
+/** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that an incomplete zip is noticed. */
 export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
   const validators = { etag: `"${bundle.contentHash}"`, 'cache-control': 'no-cache' };
   if (endedUnchanged(request, response, validators)) return;
@@ -60,7 +59,7 @@ export async function sendBundle(request: Request, response: Response, bundle: S
   dropStalledReader(response);
   response.set({ ...validators, 'content-type': 'application/zip' });
   response.set('content-disposition', `attachment; filename="${bundle.filename}"`);
-  // Closes the connection of a client that still reads.
+  // Closes the connection of a client that is still reading.
   await pipeline(stream, response).catch(() => response.destroy());
 }
 

@@ -15,21 +15,20 @@ import { SkillsRepository, type ListedSkill } from './skills.repository.js';
 
 const yazl = lazyRequire<typeof Yazl>('yazl');
 
-/** A fixed time, so that the same skill gives the same zip; the format begins in 1980. */
+/** A fixed time, so that the same skill gives the same zip; the format starts in 1980. */
 const ZIP_TIME = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true };
 
-/** One file of a skill. */
 type SkillFileContent = Pick<SkillFile, 'path' | 'content'>;
 
-/** A skill as a zip that is made on demand. */
+/** A skill as a zip that is built on demand. */
 export interface SkillBundle {
   /** SHA-256 of its files. */
   contentHash: string;
   filename: string;
   /**
-   * Makes the zip file by file and counts the download. The stream fails if the skill is replaced meanwhile.
+   * Builds the zip file by file and counts the download. The stream fails if the skill is replaced meanwhile.
    *
-   * @throws UnavailableError when the skill was replaced before
+   * @throws UnavailableError if the skill was already replaced
    */
   open: () => Promise<Readable>;
 }
@@ -43,7 +42,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     { merge: (newer, older) => newer + older },
   );
 
-  /** SHA-256 of zips by the hash of their files. */
+  /** SHA-256 of zips, by the hash of their files. */
   private readonly digests = growingLru<Promise<string>>();
 
   constructor(
@@ -56,7 +55,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 
   /**
-   * An index of Agent Skills discovery 0.2.0. A digest is true until the skill is published again.
+   * An index of Agent Skills discovery 0.2.0. A digest is valid until the skill is published again.
    *
    * @param ref a namespace, a skill, or with neither all skills
    * @throws NotFoundError for a namespace without skills
@@ -70,14 +69,14 @@ export class SkillFilesService implements OnApplicationShutdown {
         files.length === 1
           ? { type: 'skill-md' as const, url: `${base}/.well-known/skills/SKILL.md`, digest: skill.digest }
           : { type: 'archive' as const, url: `${base}/download`, digest: await this.archiveDigest(skill) };
-      // A skill that was published again meanwhile.
+      // Null for a skill that was published again meanwhile.
       if (artifact.digest !== null)
         skills.push({ name, description, ...artifact, digest: `sha256:${artifact.digest}` });
     }
     return { $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills };
   }
 
-  /** The index of version 0.1.0, by the same rule. @throws NotFoundError */
+  /** The index of version 0.1.0, with the same selection. @throws NotFoundError */
   async indexAll(ref: Partial<SkillRef>): Promise<SkillIndexDto> {
     const skills = await this.requireListed(ref);
     return { skills: skills.map(({ name, description, files }) => ({ name, description, files })) };
@@ -96,7 +95,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return skills;
   }
 
-  /** SHA-256 of the zip as hex, computed once for a content; null if it was replaced. */
+  /** SHA-256 of the zip as hex, computed once per content; null if the skill was replaced. */
   private async archiveDigest({ id, contentHash }: ListedSkill): Promise<string | null> {
     const cached = this.digests.get(contentHash);
     if (cached) return cached;
@@ -122,9 +121,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 
   /**
-   * Reads one file.
-   *
-   * @param path `SKILL.md`, or with the skill's name in front: `code-review/SKILL.md`
+   * @param path `SKILL.md`, or with the skill's name as a prefix: `code-review/SKILL.md`
    * @throws NotFoundError
    */
   async read(ref: SkillRef, path: string): Promise<SkillFileContent> {

@@ -6,7 +6,6 @@ import { isObject } from '../../platform/text/json.js';
 import type { Skill } from './skill.entity.js';
 import { SkillPublishError } from './skills.errors.js';
 
-/** The contents of a SKILL.md. */
 export type SkillMd = Pick<Skill, 'name' | 'description' | 'prompt' | 'categories' | 'servers'>;
 
 const library = lazyRequire<typeof Yaml>('yaml');
@@ -24,9 +23,9 @@ const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const WORD = /^[\p{L}\p{N}@][\p{L}\p{N}@/_ .-]{0,99}$/u;
 
 /**
- * Reads and checks a SKILL.md: UTF-8, a YAML front matter with `name` and `description`, as the public Agent Skills
- * convention has it. `metadata.categories` and `metadata.servers` may be lists or comma-separated. Where the front matter is
- * no YAML, as with a colon in an unquoted description, name and description are read line by line, and nothing else.
+ * Reads and checks a SKILL.md: UTF-8, a YAML front matter with `name` and `description`, as in the public Agent Skills convention.
+ * `metadata.categories` and `metadata.servers` can be lists or comma-separated. If the front matter is not YAML, for example because of a
+ * colon in an unquoted description, only name and description are read, line by line.
  *
  * @throws SkillPublishError (422) with a message that says what to change
  */
@@ -49,7 +48,7 @@ export function parseSkillMd(content: Buffer): SkillMd {
   try {
     fields = parseYaml(yaml);
   } catch (error) {
-    // Other errors are about a field that occurs twice, or aliases that grow.
+    // Other errors concern a duplicate field, or aliases that expand too far.
     fields = (error as Error).name === 'YAMLParseError' ? tolerantFields(yaml) : null;
     if (fields === null) {
       const { message, pos } = error as Error & { pos?: [number, number] };
@@ -68,7 +67,7 @@ export function parseSkillMd(content: Buffer): SkillMd {
   };
 }
 
-/** Parses YAML in time that grows with its length: the library compares each key of a mapping with all others. @throws */
+/** Parses YAML in time linear in its length: the library compares each key of a mapping with all others. @throws */
 function parseYaml(yaml: string): unknown {
   const { parseDocument, isMap } = library();
   const document = withoutStacks(() =>
@@ -82,10 +81,10 @@ function parseYaml(yaml: string): unknown {
   return fields;
 }
 
-/** Top-level keys of a front matter that is no YAML. */
+/** Top-level keys of a front matter that is not YAML. */
 const KNOWN_FIELD = /^(name|description|license):[ \t]*(.*)$/;
 
-/** Name and description of a front matter that is no YAML: the rest of their line, with the indented lines after it. */
+/** Name and description of a front matter that is not YAML: the rest of their line, and the indented lines after it. */
 function tolerantFields(yaml: string): Record<string, string> | null {
   const fields: Record<string, string> = {};
   let current: string | null = null;
@@ -130,7 +129,7 @@ function invalid(problem: string): SkillPublishError {
   return new SkillPublishError('unprocessable', 'invalid_skill_md', `SKILL.md ${problem}`);
 }
 
-/** A list of words, from an array or comma-separated text; other items are left out. */
+/** A list of words, from an array or a comma-separated string; leaves out other items. */
 function toWords(value: unknown): string[] {
   const list: unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
   const items = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));

@@ -9,7 +9,6 @@ import { SkillPublishError } from './skills.errors.js';
 /** One file of a skill, in memory. */
 export type PackagedFile = Pick<SkillFile, 'path' | 'content' | 'isExecutable'>;
 
-/** A skill to publish: the contents of SKILL.md, and all files. */
 export interface SkillPackage extends SkillMd {
   files: PackagedFile[];
   contentHash: string;
@@ -26,7 +25,7 @@ const FILES_BYTES_MAX = 50 * MB;
 /** Files are sent from memory. */
 const FILE_BYTES_MAX = 5 * MB;
 
-/** Limits of an upload, which holds one skill. */
+/** Limits of an upload, which contains one skill. */
 export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX, isPartUsed: true };
 
 /** Limits of a repository. Only the folder of the skill is unpacked. */
@@ -34,13 +33,13 @@ export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax:
 
 const SKILL_MD = 'SKILL.md';
 
-/** Control characters, and those of bidirectional text, which show a name as another one. */
+/** Control characters, and those of bidirectional text, which can disguise a name. */
 const HIDDEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
 /**
- * Reads a skill from a zip: the folder that holds SKILL.md, without hidden folders and `node_modules`.
+ * Reads a skill from a zip: the folder that contains SKILL.md, without hidden folders and `node_modules`.
  *
- * @param folder the skill's folder, below the top-level folder of a repository's archive; empty: the highest SKILL.md
+ * @param folder the skill's folder, within the top-level folder of a repository's archive; empty: the highest SKILL.md
  * @throws InvalidArchiveError, SkillPublishError, TooLargeError
  */
 export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folder = ''): Promise<SkillPackage> {
@@ -80,7 +79,7 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
 }
 
 /**
- * Requires paths that stay different files on every system, and that are shown as they are.
+ * Requires paths that stay different files on every system, and contain no characters that disguise them.
  *
  * @throws InvalidArchiveError
  */
@@ -103,7 +102,7 @@ function requireDistinctNames(paths: string[]): void {
   }
 }
 
-/** The folder's path with a slash behind it; empty for the root. */
+/** The folder's path with a trailing slash; empty for the root. */
 function findFolder(paths: string[], folderPath: string): string {
   const notFound = (message: string) => new SkillPublishError('not_found', 'skill_md_not_found', message);
   const holders = paths
@@ -124,9 +123,7 @@ function findFolder(paths: string[], folderPath: string): string {
   return first;
 }
 
-/**
- * True for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools.
- */
+/** True for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools. */
 function isLeftOut(path: string): boolean {
   const folders = path.split('/').slice(0, -1);
   return folders.some((name) => name.startsWith('.') || name === 'node_modules' || name === '__MACOSX');

@@ -14,8 +14,8 @@ import {
 import { Namespace } from '../namespaces/namespace.entity.js';
 
 /**
- * One file of a skill. The bytes are in the row, not in the blob store: skills are small, a publication replaces all files
- * in one transaction, and CASCADE removes them without a sweep.
+ * One file of a skill. The bytes are in the row, not in the blob store: skills are small, a publication replaces all files in one
+ * transaction, and CASCADE removes them without a sweep.
  */
 @Entity('skill_files')
 export class SkillFile {
@@ -52,7 +52,7 @@ export class Skill {
   @Column('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
-  /** CASCADE: skills go with their namespace (Spec 4.13). */
+  /** CASCADE: deleting the namespace deletes its skills (Spec 4.13). */
   @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'skills_namespace_fk' })
   namespace: Relation<Namespace>;
@@ -67,7 +67,7 @@ export class Skill {
   @Column('text')
   description: string;
 
-  /** The text of SKILL.md after its front matter. Not selected by default, since it may have a megabyte. */
+  /** The content of SKILL.md after its front matter. Not selected by default, since it can have a megabyte. */
   @Column('text', { select: false })
   prompt: string;
 
@@ -78,7 +78,7 @@ export class Skill {
   @Column('text', { array: true, default: '{}' })
   servers: string[];
 
-  /** Where it was fetched from, as its owner wrote it; null for an upload. */
+  /** The URL it was fetched from, as its owner wrote it; null for an upload. */
   @Column('text', { name: 'git_url', nullable: true })
   gitUrl: string | null;
 
@@ -102,7 +102,6 @@ export class Skill {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** When its files were published last. */
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz', precision: 3 })
   updatedAt: Date;
 }

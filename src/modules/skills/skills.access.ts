@@ -13,7 +13,7 @@ export const ownNamespace = {
   foreign: () => new ForbiddenError(forbidden.message),
 };
 
-/** Documents `:namespace` and `:slug`. */
+/** Documents the parameters `:namespace` and `:slug`. */
 export function ApiSkillName(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' }),
@@ -27,7 +27,7 @@ export function ApiSkillName(): MethodDecorator & ClassDecorator {
 
 export const skillNotFound = { status: 404, message: 'Skill not found' };
 
-/** How every way of publishing fails. */
+/** Errors of every way of publishing. */
 export const publishErrors = [
   400,
   forbidden,
@@ -50,7 +50,7 @@ export const publishErrors = [
   },
 ];
 
-/** How publishing from a repository fails. */
+/** Errors of publishing from a repository. */
 export const gitErrors = [
   ...publishErrors,
   {
@@ -66,7 +66,6 @@ export const gitErrors = [
   },
 ];
 
-/** The namespace and slug of a skill. */
 export interface SkillRef {
   namespace: string;
   slug: string;

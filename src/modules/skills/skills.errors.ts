@@ -2,7 +2,7 @@ import { DomainError, NotFoundError, type ErrorKind } from '../../platform/error
 
 export const skillNotFoundError = () => new NotFoundError('Skill not found');
 
-/** Why a skill cannot be published, where clients tell the reason by `code`. */
+/** The skill cannot be published; clients distinguish the reasons by `code`. */
 export class SkillPublishError extends DomainError {
   constructor(
     readonly kind: ErrorKind,

@@ -7,7 +7,7 @@ import type { PackagedFile } from './skill-package.js';
 import type { SkillQueryDto } from './skill.dto.js';
 import type { SkillRef } from './skills.access.js';
 
-/** The text that is searched for similar words; the index `skills_typos` is on this expression. */
+/** The content that is searched for similar words; the index `skills_typos` is on this expression. */
 const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
 
 /** Whole words before similar ones, then their rank, then their similarity to slug and name. */
@@ -16,8 +16,8 @@ const SCORE =
   `ts_rank(skill.search, websearch_to_tsquery('english', :q)) + word_similarity(:q, skill.slug || ' ' || skill.name)`;
 
 /**
- * Least similarity of a misspelt word. Postgres' default of 0.6 misses `postgers` (0.56), `migratoins` (0.55) and `reveiw`
- * (0.43); below 0.4 unrelated words are found.
+ * Minimum similarity of a misspelt word. Postgres' default of 0.6 misses `postgers` (0.56), `migratoins` (0.55) and `reveiw` (0.43); below
+ * 0.4 unrelated words are found.
  */
 const SIMILARITY_MIN = 0.4;
 
@@ -39,7 +39,6 @@ export type ListedSkill = Pick<Skill, 'id' | 'slug' | 'name' | 'description' | '
   digest: string;
 };
 
-/** Statements that search, read and replace skills. */
 @AccountQuotas({
   counts: {
     skills: `SELECT count(*) FROM namespaces n JOIN skills t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
@@ -52,19 +51,19 @@ export type ListedSkill = Pick<Skill, 'id' | 'slug' | 'name' | 'description' | '
 export class SkillsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** A skill with its namespace and prompt; null when there is none. */
+  /** With its namespace and prompt; null if there is none. */
   find(ref: SkillRef): Promise<Skill | null> {
     return this.selectSkill(ref).addSelect('skill.prompt').getOne();
   }
 
-  /** A skill without its prompt; null when there is none. */
+  /** Without its prompt; null if there is none. */
   findSummary(ref: SkillRef): Promise<Skill | null> {
     return this.selectSkill(ref).getOne();
   }
 
   /**
-   * One page of the skills that match, with their namespaces: best match first with `q`, then newest first. `pageFor` says
-   * which, from their number; null: none of them.
+   * One page of matching skills, with their namespaces: best match first with `q`, then newest first. `pageFor` selects the page from the
+   * number of matches; null: none.
    */
   async search(
     filter: SkillFilter,
@@ -82,8 +81,7 @@ export class SkillsRepository {
   }
 
   /**
-   * Inserts or replaces a skill, with its files. The upsert locks the row, so publications of one skill run one after
-   * another.
+   * Inserts or replaces a skill, with its files. The upsert locks the row, so publications of one skill run sequentially.
    *
    * @throws QueryFailedError 23505 when another skill has its Git source, 23503 without its namespace
    */
@@ -95,21 +93,21 @@ export class SkillsRepository {
     return this.database.transaction(async (tx) => {
       const { id, created } = await upsert(key, content, tx);
       await tx.delete(SkillFile, { skillId: id });
-      // One statement each: a statement is copied several times on its way, and a file may have 5 MB.
+      // One statement each: a statement is copied several times on its way, and a file can have 5 MB.
       for (const file of files) await tx.insert(SkillFile, { skillId: id, ...file });
       return { created, skill: await tx.findOneByOrFail(Skill, { id }) };
     });
   }
 
   /**
-   * The skills that an index lists, newest first: those with a name of the Agent Skills specification, of equal names the
-   * oldest, so that a new skill takes no other's place.
+   * The skills that an index lists, newest first: those whose name is valid in the Agent Skills specification; if several share a
+   * name, only the oldest, so that a new skill replaces no other.
    *
    * @param ref a namespace, a skill, or with neither all
    */
   async listIndexed({ namespace, slug, name }: Partial<SkillRef & { name: string }>): Promise<ListedSkill[]> {
     const values = [namespace, slug, name];
-    // Postgres refuses NUL, and no stored name has one.
+    // Postgres rejects NUL, and no stored name has one.
     if (values.some((value) => value?.includes('\0'))) return [];
     return this.database.query<ListedSkill[]>(
       `SELECT * FROM (
@@ -133,14 +131,13 @@ export class SkillsRepository {
       .getMany();
   }
 
-  /** One file of a skill; null when there is none. @param contentHash only if this is still the skill's content */
+  /** Null if there is none. @param contentHash only if this is still the skill's content */
   async findFile(skillId: string, path: string, contentHash?: string): Promise<SkillFile | null> {
-    // Postgres refuses NUL, and no stored path has one.
+    // Postgres rejects NUL, and no stored path has one.
     if (path.includes('\0')) return null;
     return this.filesOf(skillId, contentHash).andWhere('file.path = :path', { path }).getOne();
   }
 
-  /** Adds to the activations of skills, by id. */
   async addActivations(counts: Map<string, number>): Promise<void> {
     await this.database.query(
       `UPDATE skills s SET total_activations = s.total_activations + c.uses
@@ -156,7 +153,7 @@ export class SkillsRepository {
       .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref });
   }
 
-  /** The hash is compared in the same statement, so that a file and the hash belong to one publication. */
+  /** Compares the hash in the same statement, so that a file and the hash belong to one publication. */
   private filesOf(skillId: string, contentHash?: string): SelectQueryBuilder<SkillFile> {
     const files = this.database.manager
       .createQueryBuilder(SkillFile, 'file')

@@ -25,14 +25,13 @@ import { Skill } from './skill.entity.js';
 import { skillNotFoundError, SkillPublishError } from './skills.errors.js';
 import { SkillsRepository } from './skills.repository.js';
 
-/** Concurrent publications in this process, each with up to 75 MB; a namespace and a host may have half of them. */
+/** Concurrent publications in this process, each with up to 75 MB; a namespace and a host can each have half of them. */
 const PUBLICATIONS_MAX = 4;
 const PUBLICATION_WAIT_MS = 30_000;
 
 /** Members that Slipway does not measure: zero and false, since the contract requires them. */
 const unmeasured = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
-/** The result of a publication. */
 export interface Publication {
   /** False when it replaced a skill. */
   created: boolean;
@@ -65,16 +64,16 @@ export class SkillsService {
     return { skills: rows.map((skill) => project(toSkillSummaryDto(skill), query.fields)), pagination };
   }
 
-  /** Reads a skill. @throws NotFoundError */
+  /** @throws NotFoundError */
   async get(ref: SkillRef): Promise<SkillDto> {
     const skill = await this.find(ref);
     return { ...toSkillSummaryDto(skill), prompt: skill.prompt, owner: skill.namespace.accountId };
   }
 
   /**
-   * Publishes a skill from a public repository, in place of an earlier version.
+   * Publishes a skill from a public repository, replacing an earlier version.
    *
-   * @throws InvalidInputError, NoSlotError and what {@link GitArchives.fetch}, {@link readSkillPackage} and storing it throw
+   * @throws InvalidInputError, NoSlotError and the errors of {@link GitArchives.fetch}, {@link readSkillPackage} and {@link store}
    */
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
@@ -93,9 +92,9 @@ export class SkillsService {
   }
 
   /**
-   * Publishes a skill from a zip of its folder, in place of an earlier version.
+   * Publishes a skill from a zip of its folder, replacing an earlier version.
    *
-   * @throws InvalidInputError, NoSlotError and what {@link readSkillPackage} and storing it throw
+   * @throws InvalidInputError, NoSlotError and the errors of {@link readSkillPackage} and {@link store}
    */
   async publishFromArchive(namespace: OwnedNamespace, slug: string, archive: Buffer): Promise<Publication> {
     requireSlug(slug);
