@@ -1,19 +1,15 @@
 /**
- * The console: the pages below `/ui/`, on which a person does without a program what REST does for programs.
+ * The console: the pages under `/ui/`, on which users do what programs do by REST. This module has the first page and the shared parts; the
+ * others are modules of `src/extensions`, such as `console-pages`.
  *
- * This module has the first page, and what pages share. The others are modules of `src/extensions`, such as `console-pages`.
- * A page is a controller (`home.controller.ts`) and a file of its HTML (`home.page.ts`), at most 300 lines each, with its line in
- * its module, in `LINKS` of `platform/pages/frame.ts` if it has a place in the head, and in the `access.ts` of its tests.
+ * A page is a controller (`home.controller.ts`) and a file of its HTML (`home.page.ts`), at most 300 lines each, listed in its module, in
+ * `LINKS` of `platform/pages/frame.ts` if the navigation links it, and in the `access.ts` of its tests. Pages have no SQL and no rules:
+ * they call the service of the REST controller, with its access rule, by `@Page(scope, rule)` and `@Form(scope, rule)`.
  *
- * - The controller declares each page with `@Page(scope, rule)` and each form with `@Form(scope, rule)`, as REST does with `@Access`
- *   and with its rules. A handler takes the request by `@CurrentPage()`, calls a facade, or the service that the REST controller
- *   calls, and returns a `FramedPage` or a `Redirect`.
- * - There is no SQL here and no rule: what a page needs belongs into the service, and so REST has it too.
- * - A form posts to an address of its own below its page, with the token that a `FramedPage` hands out. The guard has checked its
- *   values. The handler changes, then leads to the page, whose query names what was done; the page turns that word into a message
- *   (`notice`). `respondToForm` shows a rejected form again with what was typed.
- * - Names of tenants are values of `html`. Addresses begin with the way to the root: a rejected form has another than its page. Pages
- *   leave out what a person is not allowed to do.
+ * A form posts to an address of its own under its page. The guard has checked its token and values. The handler makes the change and
+ * redirects to the page, whose query names the action, which the page shows as a message (`notice`). `respondToForm` shows a rejected form
+ * again with the entered values. Names of tenants are values of `html`; links begin with the relative path to the root, since a rejected
+ * form has another address than its page.
  */
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';
@@ -26,7 +22,6 @@ import { ConsoleFilesController } from './console-files.controller.js';
 import { HomeController } from './home.controller.js';
 import { OwnNamespacesService } from './own-namespaces.service.js';
 
-/** The pages of the console. */
 @Module({})
 export class ConsoleModule {
   static readonly forRoles = roleModule((env) => ({

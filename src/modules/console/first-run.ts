@@ -1,5 +1,5 @@
 /**
- * The list of what an operator has still to do, a part of Home: a message each, with the page or the guide. Read from the settings, from the
+ * The operator's remaining first steps, a part of Home: a message each, with a link to the page or guide. Read from the settings, from the
  * folder of the embedded database, and from the lists of Home, so that an item disappears as soon as it is done.
  */
 import { existsSync } from 'node:fs';
@@ -9,8 +9,8 @@ import { buttonLink, card, list } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 
 /**
- * @param hasPeople there is a second person
- * @param hasServers the operator finds a server or a connection
+ * @param hasPeople true if there is a second user
+ * @param hasServers true if the operator can find a server or a connection
  * @returns null when nothing is left
  */
 export function firstRun(env: Env, ui: string, hasPeople: boolean, hasServers: boolean): Html | null {

@@ -4,7 +4,7 @@ import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html, type HtmlValue } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 
-/** A grant as its giver sees it. */
+/** A grant as its owner sees it. */
 export interface ListedGrant {
   id: string;
   account?: { name: string };
@@ -22,7 +22,6 @@ interface LastUse {
   kind: string;
 }
 
-/** An open request for access to a server. */
 interface OpenRequest {
   id: string;
   qualifiedName: string;
@@ -31,7 +30,6 @@ interface OpenRequest {
   createdAt: string;
 }
 
-/** A grant on a target. */
 interface GrantRow {
   grant: ListedGrant;
   kind: string;
@@ -57,13 +55,12 @@ export function grantTable(view: FormsView, rows: readonly GrantRow[]): Html {
   return table('Grants', headings, cells);
 }
 
-/** The time and the app of a last use. */
 export function lastUseOf(use: LastUse | undefined): HtmlValue {
   const by = use?.client ?? (use?.kind === 'session' ? 'a browser' : 'a program');
   return use ? html`${timeOf(use.at)}<small>with ${by}</small>` : 'Not yet';
 }
 
-/** An open request for access, with a link to the form that answers it. */
+/** An open request for access, with a link to the form that decides it. */
 export function requestRow(ui: string, request: OpenRequest): [Html, Html] {
   const { id, qualifiedName, account } = request;
   const href = `${ui}/access/server/${encodeURIComponent(qualifiedName)}?request=${id}#request`;

@@ -1,6 +1,6 @@
 /**
- * The page of `/ui/`: what waits for the person, and what the person may use. Each row has its state as a sign, a word and a time,
- * the rights of the person, the last use, and at most one way on. Of a reason it has the kind alone, as the service does.
+ * The page of `/ui/`: the user's pending tasks, and the servers and connections that the user can use. Each row shows its state as an icon,
+ * a word and a time, the user's rights, the last use, and at most one next step. It shows only the kind of a reason, as the service does.
  */
 import {
   actions,
@@ -31,47 +31,43 @@ import { ownIcon, setupOf, stateOf, type ShownState } from './states.js';
 type Usable = Awaited<ReturnType<UsableService['list']>>['usable'][number];
 type AccessRequest = Awaited<ReturnType<AccessRequestsService['list']>>['requests'][number];
 
-/** The filters by state, with their labels. */
 const STATES = { needs: 'Needs you', works: 'Works', broken: 'Does not work', unused: 'Not used yet' } as const;
 
 const KINDS = { connection: 'Connection', server: 'Server', namespace: 'Connections of' } as const;
 
-/** Lowest score of a server that has all words of a search. */
+/** Minimum score of a server that has all words of a search. */
 const ALL_WORDS = 0.35;
 
-/** Sentences for the word in the address after a form. */
+/** Messages by the word in the address after a form. */
 export const DONE: Record<string, string> = {
   deleted: 'The connection is deleted.',
   declined: 'The invitation is declined.',
 };
 
-/** Content of the page. */
 export interface HomeView extends FormsView {
-  /** Address of the service, to make links of it relative. */
+  /** Base URL of Slipway, from which relative links are derived. */
   baseUrl: string;
   /** The searched text; '' for everything. */
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
-  /** Rows of modules in *Needs you*, and their other parts. */
+  /** Rows that modules add to *Needs you*, and their other parts. */
   parts?: Html[];
   others?: Html[];
   invitations: WaitingInvitation[];
   /** Number of open requests and invitations, including those that are not shown. */
   waitingCount: number;
   usable: Awaited<ReturnType<UsableService['list']>>;
-  /** The chosen filter. */
   state: UsableState | undefined;
-  /** Another page than the first one of the list. */
+  /** True for a later page of the list. */
   isLater: boolean;
-  /** Servers of the catalogue that the search finds. */
+  /** Servers of the catalogue that match the search. */
   catalogue: Awaited<ReturnType<ServerSearchService['list']>>['servers'];
   notice: string | null;
-  /** The list of the operator's first run; null for others, and while it searches. */
+  /** The operator's first steps; null for other users, and during a search. */
   firstRun: Html | null;
 }
 
-/** The page of `/ui/`. */
 export function homePage(view: HomeView): Framed {
   const { address, q, needs, parts = [], requests, invitations, waitingCount, usable, state, notice } = view;
   const ui = `${address}/`;
@@ -108,7 +104,6 @@ ${isEmpty && (q === '' ? firstSteps(ui) : nothingFound(ui, q))}`,
   };
 }
 
-/** The servers and connections of the person, with the filters. */
 function usableCard(view: HomeView): Html {
   const { address, q, needs, usable, state, isLater } = view;
   const { counts, nextCursor } = usable;
@@ -142,7 +137,7 @@ ${(isLater || more) && html`<nav class="pages" aria-label="Pages">${isLater ? bu
   );
 }
 
-/** Servers that the search finds in the catalogue, beside those of the list; with similar words only where the list is empty. */
+/** Matching servers of the catalogue that are not in the list; with similar words only if the list is empty. */
 function foundCard({ address, q, usable, catalogue }: HomeView): Html | null {
   const listed = new Set(usable.usable.map(({ qualifiedName }) => qualifiedName));
   const servers = catalogue.filter(
@@ -195,7 +190,7 @@ function usableRow(view: HomeView, row: Usable): HtmlValue[] {
   ];
 }
 
-/** The state of a row; of a namespace, how many of its connections wait. */
+/** The state of a row; for a namespace, the number of its connections with pending steps. */
 function stateOfRow(row: Usable): ShownState {
   const { waiting, access } = row;
   if (!waiting) return stateOf(row, { isManager: access.level === 'manage' });
@@ -221,7 +216,7 @@ function rightsOf({ access, owner }: Usable): Html {
   return html`${may} <small>${why()}</small>`;
 }
 
-/** The one way on of a row. */
+/** The next step of a row. */
 function wayOn(view: HomeView, row: Usable): Html {
   const { status, suspended, access, owner, waiting } = row;
   const { name, href } = placeOf(view, row);

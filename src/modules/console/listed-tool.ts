@@ -1,4 +1,4 @@
-/** The tools of a connection in words, for its pages. */
+/** The tools of a connection, described for its pages. */
 import { isObject } from '../../platform/text/json.js';
 
 /** A tool as its server lists it. */
@@ -15,7 +15,7 @@ export interface ListedTool {
 /** Characters of a description that a page shows. */
 const DESCRIPTION_CHARS_MAX = 2_000;
 
-/** Returns the annotations in words. Where a server says nothing, MCP takes a tool for one that may destroy. */
+/** Returns descriptions of the annotations. Without annotations, MCP considers a tool destructive. */
 export function annotationsOf({ annotations }: ListedTool): string[] {
   const hints = isObject(annotations) ? annotations : {};
   if (hints.readOnlyHint === true) return ['reads only'];
@@ -23,7 +23,7 @@ export function annotationsOf({ annotations }: ListedTool): string[] {
   return [effect ?? 'may write or delete data', ...(hints.idempotentHint === true ? ['idempotent'] : [])];
 }
 
-/** Returns true if the person must confirm that the tool is to run. */
+/** Returns true if the user must confirm running the tool. */
 export function needsTick({ annotations }: ListedTool): boolean {
   return !(isObject(annotations) && annotations.readOnlyHint === true);
 }

@@ -5,7 +5,7 @@ import type { SessionCaller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { TargetsService } from '../targets/targets.service.js';
 
-/** Namespaces of a person, of which the first one is made on the way. */
+/** A user's namespaces; creates the first one when it is needed. */
 @Injectable()
 export class OwnNamespacesService {
   constructor(
@@ -19,12 +19,12 @@ export class OwnNamespacesService {
     return this.targetsService.namespacesOf([accountId]);
   }
 
-  /** Names of the namespaces where the person can add connections, newest first: also those of its organizations. */
+  /** Names of the namespaces where the user can add connections, newest first, including those of its organizations. */
   usableBy(person: SessionCaller): Promise<string[]> {
     return this.targetsService.namespacesOf(this.accessService.accountsWith(person, 'manage'));
   }
 
-  /** The name of the first namespace, made of that of the account; it may be taken. */
+  /** A name for the first namespace, derived from that of the account; it might be taken. */
   proposalFor({ accountName }: SessionCaller): string {
     const name = accountName.toLowerCase().replace(/[^a-z0-9]+/g, '-');
     return name.slice(0, 39).replace(/^-|-$/g, '');
@@ -33,7 +33,7 @@ export class OwnNamespacesService {
   /**
    * Returns the oldest namespace, or creates one.
    *
-   * @param name of the new one; '' for that of the account where it is free
+   * @param name of the new one; '' for that of the account if it is free
    * @throws ConflictError, InvalidInputError for the name
    */
   async first(person: SessionCaller, name = ''): Promise<string> {

@@ -1,10 +1,10 @@
-/** States of connections for people: a badge, the kind of the reason and a time. No host is named, and nobody is quoted. */
+/** States of connections for users: a badge, the kind of the reason and a time. Names no host, quotes no error. */
 import { badge } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { Env } from '../../config/env.js';
 
-/** Kinds of reasons of states that no person ends. */
+/** Kinds of reasons for states that resolve without a user. */
 const REASONS: Record<string, string> = {
   uplink_failed: 'its local server fails',
   scopes_refused: 'it refuses the scopes it asked for',
@@ -22,25 +22,24 @@ const REASONS: Record<string, string> = {
   source_waiting: 'hosting is off',
 };
 
-/** The next step of the manager of a connection; null for none, and for an uplink, whose page has its command. */
+/** The next step of the manager of a connection; null for none, and for an uplink, whose page shows its command. */
 export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string }): string | null {
   return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
 
-/** A state as REST answers it; a server and a namespace have none. */
+/** A state as REST returns it; a server and a namespace have none. */
 interface Shown {
   kind?: 'connection' | 'server' | 'namespace';
   status?: { state: string; reason: string; since: string };
   suspended?: unknown;
 }
 
-/** A state: its badge, and the reason with the time. */
 export interface ShownState {
   badge: Html;
   detail: Html | string;
 }
 
-/** @param isManager the person may end what waits */
+/** @param isManager true if the user can resolve the state */
 export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isManager: boolean }): ShownState {
   if (suspended) return { badge: badge('Suspended', 'held'), detail: 'by the operator of this service' };
   if (!status) return { badge: kind === 'namespace' ? badge('Namespace') : badge('Published', 'ok'), detail: '' };
@@ -55,16 +54,16 @@ export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isM
   return { badge: badge('Does not work', 'bad'), detail: html`${REASONS[status.reason] ?? 'it fails'}, ${since}` };
 }
 
-/** The address of an icon, from the root of the service on; null for none, and for one of another host, which pages do not load. */
+/** The URL of an icon, relative to the root of Slipway; null for none, and for one of another host, which pages do not load. */
 export function ownIcon(baseUrl: string, root: string, iconUrl: string | null): string | null {
   if (iconUrl?.startsWith('data:image/')) return iconUrl;
   return iconUrl?.startsWith(`${baseUrl}/`) ? root + iconUrl.slice(baseUrl.length + 1) : null;
 }
 
 /**
- * The setup page of a connection; null where nothing waits for the person.
+ * The setup page of a connection; null if no step of the user is pending.
  *
- * @param back path from the root of the page to which it leads back
+ * @param back path from the root to the page to return to
  */
 export function setupOf(
   { baseUrl }: Pick<Env, 'baseUrl'>,
