@@ -110,6 +110,7 @@ export interface PageRequest<Params = Record<string, string>> extends PublicPage
   once: ShownOnce | null;
 }
 
+/** Injects the {@link PageRequest} of a page or form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
   const { params, query, path, originalUrl, headers, body, sent, client, grant, shownOnce } = context
     .switchToHttp()

@@ -282,6 +282,7 @@ function requireActive(action: Action, { serves }: AccessRule, namespace: Pick<T
     throw new SuspendedError('namespace', namespace.suspended);
 }
 
+/** The access declaration of a route, on its method or its class. */
 export function declarationOf({ handler, controller }: { handler: object; controller: Type }) {
   return (Reflect.getMetadata(ACCESS, handler) ?? Reflect.getMetadata(ACCESS, controller)) as
     AccessRule | 'public' | undefined;

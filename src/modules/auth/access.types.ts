@@ -19,6 +19,7 @@ export type Action = 'discover' | KeyLevel | 'administer' | 'own';
 export const roles = ['owner', 'editor', 'member', 'guest'] as const;
 export type Role = (typeof roles)[number];
 
+/** Roles of an account, by organization id. */
 export type Memberships = ReadonlyMap<string, Role>;
 
 /** An account that joins an organization, or a user who gets a new one. */
@@ -43,6 +44,7 @@ export interface GuardedTarget extends Pick<Target, 'ownerId' | 'namespace'> {
 export const grantLevels = ['call', 'manage'] as const;
 export type GrantLevel = (typeof grantLevels)[number];
 
+/** The account behind a request, with its credential. */
 export interface Caller {
   accountId: string;
   /**
@@ -218,6 +220,7 @@ export interface RuleParameters {
   connectionId?: string;
 }
 
+/** The result of an {@link AccessRule} that allowed a request. */
 export interface Grant {
   caller: Caller;
   /** Set for `owner` rules. */

@@ -5,6 +5,7 @@ import { TOKEN_PREFIX } from './mcp-endpoint.access.js';
 const PREFIX = 'slipway_';
 const KEY = /^slipway_[A-Za-z0-9_-]{43}$/;
 
+/** A new key: the prefix and 32 random bytes. */
 export function generateApiKey(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }

@@ -73,6 +73,7 @@ interface KnownKey {
   isSuspended: boolean;
 }
 
+/** Issues, verifies, rotates and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly cachedKeys = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));

@@ -99,6 +99,7 @@ export class RoleError extends ForbiddenError {
   }
 }
 
+/** Only operators manage accounts. */
 export class NotOperatorError extends ForbiddenError {
   constructor() {
     super('Forbidden: only the operator manages accounts');

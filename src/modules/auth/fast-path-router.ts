@@ -75,6 +75,7 @@ export function globalEnhancers(app: INestApplicationContext): object[] {
   ];
 }
 
+/** Serves the routes with `@FastPath()`: matches, admits, and calls the handler. */
 export class FastPathRouter {
   private readonly routes: FastPathRoute[];
   /** Cached matches, by method and path. */

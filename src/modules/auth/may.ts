@@ -77,6 +77,7 @@ export function covers(scopes: readonly Rights[], action: Action, namespace: str
   return false;
 }
 
+/** True if one of the scopes includes the action in any namespace. */
 export function coversSomewhere(scopes: readonly KeyScope[], action: Action): boolean {
   return scopes.some(({ level }) => includes(level, action));
 }

@@ -33,6 +33,7 @@ export interface Suspension {
   at: string;
 }
 
+/** Null without a reason. */
 export function toSuspension(reason: string | null, { accountId: by }: { accountId: string }): Suspension | null {
   return reason === null ? null : { reason, by, at: new Date().toISOString() };
 }

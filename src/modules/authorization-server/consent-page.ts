@@ -101,6 +101,7 @@ ${form}
   );
 }
 
+/** The page after a request for access. */
 export function askedPage(env: PageEnv, view: { clientName: string; action: string; formToken: Html }): Page {
   return page(
     env,

@@ -64,6 +64,7 @@ const GIVEN = `FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN
 /** SQL condition: the account $2 is a member of the organization $1. Its role cannot change until the transaction ends. */
 const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_id = $2 FOR KEY SHARE';
 
+/** SQL on the table `grants`. */
 @Injectable()
 export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

@@ -30,6 +30,7 @@ import { GrantsRepository } from './grants.repository.js';
 /** Grants of one server, connection or namespace. */
 const GRANTS_MAX = 100;
 
+/** Creates, changes, lists and revokes grants of servers, connections and namespaces. */
 @Injectable()
 export class GrantsService {
   constructor(

@@ -12,7 +12,7 @@ export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>,
   return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as OpenedTokens);
 }
 
-/** The columns that new tokens change. Expiry counts from now, as `expires_in` does. */
+/** The columns that new tokens change. The expiry is relative to now, as `expires_in` is. */
 export function storedTokens(
   row: Pick<UpstreamCredential, 'id' | 'scopes' | 'generation'>,
   tokens: TokenSet,

@@ -12,7 +12,7 @@ import { pageOwners, type LinkHolder, type SetupLink, type SetupPageOwner } from
 
 /**
  * Signed links of the setup page, and the owner of the page of each kind. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>/<loginsEpoch>`
- * opens for anyone who has it; with `person` at its end it opens only in a browser that is signed in as that account. The signature covers
+ * opens for anyone who has it; a link with a final `person` opens only in a browser that is signed in as that account. The signature covers
  * the whole path. A link is invalid once the account loses the right to `manage` or its sign-ins are revoked, or the credential that it was
  * issued to is invalid.
  */

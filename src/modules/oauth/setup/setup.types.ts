@@ -106,6 +106,7 @@ export function knownName({ name, title, upstreamHost }: Pick<PageServer, 'name'
   return name || title || upstreamHost;
 }
 
+/** The hosts that take part in an authorization. */
 export function participantsOf(
   upstreamUrl: string,
   { issuer, authorizationEndpoint, adapter }: AuthorizationServer,
