@@ -243,7 +243,7 @@ export class AccessService implements OnModuleInit {
     const error = namespace && rule.foreign ? rule.foreign() : missing();
     if (error.kind !== 'not_found') throw error;
     const names = await this.targetsService.namespacesOf(accountsWith(caller, 'discover'));
-    // A server that the caller can read does exist; only actions of its owner return 404.
+    // The caller might be able to read a server of this name, so the message names the owner's right, not the server.
     const fact =
       rule.owner === 'qualifiedName'
         ? 'Only the owner of a server may do this, and you have no such namespace.'
@@ -251,7 +251,7 @@ export class AccessService implements OnModuleInit {
     throw Object.assign(error, { advice: `${fact}${didYouMean(name, names)}` });
   }
 
-  /** The namespace that a rule with `owner` opened. A member of an organization sees what a grant with level `call` shows. */
+  /** The grant of an `owner` rule that needs no stored grant. A member of the organization sees what a grant with level `call` shows. */
   private opened(caller: Caller, { id, namespace: name, ownerId }: Target): Grant {
     const namespace = { id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };

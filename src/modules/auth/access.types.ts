@@ -51,9 +51,9 @@ export interface Caller {
    * Id of the API key; for an OAuth token, of the client authorization, which outlives the token; for a browser session, of the session.
    */
   keyId: string;
-  /** The key a browser session began with, including for OAuth tokens that were authorized in that session. */
+  /** The key that a browser session began with; set as well for OAuth tokens that were authorized in such a session. */
   rootKeyId?: string;
-  /** True for the session of a browser, which opens pages only. */
+  /** True for a browser session, which opens only pages. */
   isSession?: true;
   /** For an OAuth token: the path of the only MCP endpoint it opens (`pathOfEndpoint`). */
   endpoint?: string;
@@ -153,7 +153,7 @@ interface KeyTerms {
 
 interface OperatorTerms {
   operator: true;
-  /** Also accounts with a limit `organizations` above 0. */
+  /** Allows accounts with a limit `organizations` above 0 as well. */
   founders?: true;
 }
 

@@ -63,7 +63,7 @@ export class Admission {
       connectionId: params.connectionId as string | undefined,
     };
     const grant = this.accessService.authorize(caller, rule, target);
-    // Other long requests are not watched: a deletion, for example, can remove its own right.
+    // Other requests that take long are not watched: a deletion, for example, can remove its own right.
     if (request.method !== 'GET' && actionOf(rule.scope) !== 'call') return grant;
     const open = (resolvedGrant: Grant) => {
       this.openRequests.add(request, response, { caller, rule, target, by: resolvedGrant.caller.grant });

@@ -6,9 +6,9 @@
  * a restricted target can be discovered by everybody. One scope of the key covers the action in the target's namespace: `read`, `call` and
  * `publish` are levels of their own, each includes `read`, and `manage` includes all. A key without scopes has all rights of its account.
  *
- * Access uses the caller's account and its organizations by role ({@link decide}, {@link accountsWith}). Ownership in person uses the
- * account alone: keys, password, sessions and client authorizations belong to a person, limits and quotas to the owner of the namespace.
- * Connections of a namespace can reach what the namespace's own account can.
+ * These rights include those of the caller's organizations ({@link decide}, {@link accountsWith}). Keys, passwords, sessions and client
+ * authorizations belong to the account alone; limits and quotas apply to the owner of a namespace. A connection can reach what the account
+ * that owns its namespace can.
  */
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';

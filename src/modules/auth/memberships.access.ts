@@ -39,8 +39,8 @@ export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m 
         AND NOT EXISTS (SELECT FROM memberships own WHERE own.organization_id = o.id)))`;
 
 /**
- * True in SQL if the account $1 can revoke rights in the account of this column: itself, or an organization that it owns. An operator can
- * in all.
+ * SQL condition: the account $1 can revoke rights in the account of this column, which is itself or an organization that it owns. Operators
+ * can revoke in every account.
  */
 export const revocableBy = (column: string, isOperator: string) =>
   `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o

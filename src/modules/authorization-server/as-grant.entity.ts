@@ -6,8 +6,8 @@ import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
 /**
- * One client authorization: a user's consent for one client and one endpoint. Its code and tokens are revoked with it. It is revoked when
- * the account's sign-ins, the API key of the session or the grant on the target are.
+ * One client authorization: a user's consent for one client and one endpoint. Its code and tokens are revoked with it, and it is revoked
+ * with the account's sign-ins, the API key of the session, or the grant on the target.
  */
 @Entity('as_grants')
 @Index('as_grants_account', ['accountId', 'createdAt'])

@@ -120,7 +120,7 @@ const beyond = (max: number, where = '') =>
 /** The network of the column `address`: for IPv6 the first three groups (`networkOf`). */
 const NETWORK = String.raw`coalesce(substring(address FROM '^\d+:\d+:\d+(?=:)'), address)`;
 
-/** Rows matching a condition beyond a maximum for all: the oldest of the network with the most. */
+/** SQL of the rows to delete if more than `max` match a condition: the oldest of the network with the most. */
 const ofLargest = (table: string, id: string, where: string, max: number) =>
   `(SELECT ${id} FROM ${table} WHERE ${where} AND ${NETWORK} = (
       SELECT ${NETWORK} FROM ${table} WHERE ${where} GROUP BY 1 ORDER BY count(*) DESC LIMIT 1)
@@ -248,7 +248,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** True if a refresh token of this authorization whose row was deleted was replaced long ago, by the age of one whose row remains. */
+  /** True if a refresh token of this authorization whose row was deleted was replaced long ago: so was one whose row still exists. */
   async isLongReplaced(grantId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM as_records WHERE grant_id = $1 AND kind = 'RefreshToken' AND grace_until <= now() LIMIT 1`,

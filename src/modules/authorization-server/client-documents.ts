@@ -3,13 +3,13 @@
  * `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
  *
  * Anybody can name a URL, so requests have their own egress policy: https on port 443, no private address (not even those of
- * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. To prevent floods of other hosts, each URL has one fetch at a time, each host 5, and
- * each requester 5, and 30 per minute; such rejections are not cached.
+ * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. Limits keep others from being flooded: one concurrent fetch for a URL, 5 for a host,
+ * 5 for a requester, and 30 per minute for a requester; a rejection by these limits is not cached.
  *
  * A good copy is valid for 5 minutes, a failure for 60 s, during which the last good copy is used (stored for all processes), then a pinned
- * document. After 404 or 410 no copy is used: the client removed its document. Otherwise it throws a ClientDocumentError, the `cause` of
- * oidc-provider's `invalid_client`. Its message does not say why a host is unreachable, which would reveal names of the internal network;
- * the log does (debug).
+ * document. After 404 or 410 no copy is used: the client removed its document. Without a copy it throws a ClientDocumentError, the `cause`
+ * of oidc-provider's `invalid_client`. Its message does not say why a host is unreachable, which would reveal names of the internal
+ * network; the log does (debug).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';

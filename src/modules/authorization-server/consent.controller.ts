@@ -1,8 +1,8 @@
 /**
  * The page on which a user decides about a client: `/consent/{uid}`. A user who is not signed in does so there first, on the form of
  * `/login`. A cookie of the authorization server binds the request to the browser; the form has a token, and names the account that saw the
- * page. A GET decides nothing, except for a remembered consent: a client with exactly one https redirect address, to which the browser is
- * redirected immediately.
+ * page. A GET decides nothing, except for a remembered consent to the same request with an https redirect URI: it redirects the browser
+ * immediately.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Controller, Get, Post, Req, Res } from '@nestjs/common';

@@ -107,7 +107,7 @@ class StoredRecords extends SimpleAdapter {
       return undefined;
     }
     const payload = JSON.parse(vault.open(record.sealed, this.owner(hash))) as AdapterPayload;
-    // The row knows the authorization: a migration split shared ones.
+    // The row names the authorization: a migration gave each login its own, and the payload might still name another.
     const grant = record.grantId === null ? {} : { grantId: record.grantId };
     const model = { ...payload, ...grant, jti: id };
     const isUsed = this.kind === 'RefreshToken' ? record.isReplaced : record.consumedAt !== null;

@@ -29,7 +29,7 @@ export class AccessCheckService {
     private readonly targetsService: TargetsService,
   ) {}
 
-  /** Decides on a call of a target by an account, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
+  /** Decides whether an account can call a target, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
   async check(caller: Caller, { account: accountName, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
     const target = targetOf(on);
     const account = await this.grantsRepository.findAccount(accountName ?? caller.accountId);

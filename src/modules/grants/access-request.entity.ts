@@ -41,7 +41,7 @@ export class AccessRequest {
   @Column('text', { nullable: true })
   answer: string | null;
 
-  /** The grant that was given; null after it was revoked, too. */
+  /** The grant that was given; null without one, and after it was revoked. */
   @Index('access_requests_grant')
   @ForeignKey(() => Grant, { name: 'access_requests_grant_fk', onDelete: 'SET NULL' })
   @Column('uuid', { name: 'grant_id', nullable: true })

@@ -16,7 +16,7 @@ export interface NamespaceFilter {
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
-  /** The caller whose visible servers `hasServers` counts. */
+  /** `hasServers` counts only servers that this caller can find. */
   viewer: Caller;
   hasSkills?: boolean;
 }

@@ -94,8 +94,8 @@ export class CredentialsRepository {
   }
 
   /**
-   * True if within a day two browsers were sent to the server with a client and none returned, since the last that did: the server might
-   * have forgotten the client, and report it only on its own page.
+   * True if, within a day and since the last browser that returned, two browsers were sent to the server with this client and neither
+   * returned: the server might have forgotten the client, and report it only on its own page.
    */
   async isUnanswered(clientId: string): Promise<boolean> {
     const [{ unanswered }] = await this.database.query<[{ unanswered: number }]>(

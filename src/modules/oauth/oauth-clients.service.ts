@@ -73,7 +73,7 @@ export class OAuthClientsService {
     return baseUrl.startsWith('https:') ? `${baseUrl}/oauth/client.json` : null;
   }
 
-  /** Null where {@link documentUrl} is. */
+  /** Our client id metadata document; null where {@link documentUrl} is null. */
   document(): object | null {
     if (this.documentUrl === null) return null;
     const metadata = clientMetadata(this.redirectUri, 'none');

@@ -1,8 +1,8 @@
 /**
- * Invitations: links by which a user chooses a password, the first or one for a forgotten one, or joins an organization with a role. A link
- * works once, for 72 h; that of the first start for 15 minutes. A link for a password is replaced by a newer one; one into an organization
- * is invalid once its creator is no longer an owner. A signed-in user joins with that account, anybody else with a new one. The secret is
- * in the query, since logs only write paths; the table stores its SHA-256.
+ * Invitations: links by which a user chooses a password, for the first time or after forgetting it, or joins an organization with a role. A
+ * link works once, for 72 h; that of the first start for 15 minutes. A newer link for a password replaces the older one; a link into an
+ * organization is invalid once its creator is no longer an owner. A signed-in user joins with that account, anybody else with a new one.
+ * The secret is in the query, since logs only write paths; the table stores its SHA-256.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';

@@ -1,7 +1,7 @@
 /**
  * Passwords of users, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes in base64url.
- * A hash takes 32 MB and about 120 ms of a core, so three are computed concurrently, at most two for a network, and others wait. The queue
- * holds a third for one network, enough for an office, and four for one name.
+ * A hash takes 32 MB and about 120 ms of a core, so three are computed concurrently, at most two for a network, and others wait in a queue.
+ * One network gets a third of the queue, enough for an office, and one name four entries.
  *
  * An unknown account, one without a password and a wrong password take the same work and get the same response. Attempts are counted by
  * address and by the entered name, before they are checked.

@@ -76,9 +76,9 @@ export interface LoginView {
   action?: string;
   /** The app that requests authorization. */
   app?: string;
-  /** False: only the other ways, and API keys of operators. */
+  /** False: the page offers only the other ways, and API keys of operators. */
   hasPasswords: boolean;
-  /** The other ways of signing in, each with the reason why it is unavailable now. */
+  /** The other ways of signing in, each with the reason why it is unavailable now; null if available. */
   ways: { name: string; label: string; problem: string | null }[];
 }
 

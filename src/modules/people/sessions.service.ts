@@ -19,7 +19,7 @@ import { PeopleRepository, type NewSession, type ShownSession } from './people.r
 
 const AGENT_CHARS_MAX = 200;
 
-/** Chromium keeps cookies no longer. */
+/** The longest lifetime that Chromium allows. */
 const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 
 @Injectable()

@@ -74,7 +74,7 @@ export class HostedHttpProxy {
     const leave = this.limiter.acquire(accountId);
     if (!leave) throw tooManyOpen('requests');
     const forget = this.revocationRegistry.addCall(response, [keyId, grant?.id]);
-    // A call without a response might have had effects: it gets its response.
+    // A call without a response might have had effects, so it can finish.
     const release = this.revocationRegistry.add(keyId, () => {
       if (response.headersSent) response.destroy();
     });

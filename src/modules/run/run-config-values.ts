@@ -85,7 +85,7 @@ const FORMATS = new Map(Object.entries({ date: 'date', email: 'email', uri: 'url
 /** Names of values that forms hide. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
-/** The beginning of an error, which a form replaces by the field. */
+/** The beginning of an error message, left out next to the field of a form. */
 const NAMED = /^The (?:header|query) "(?:[^"\\]|\\.)*" /;
 
 /** The form fields of a configuration, with the state of the stored values. */

@@ -226,7 +226,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       true,
     );
     for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
-      // A call without a response might have had effects: it gets its response, unless `now` is set.
+      // A call without a response might have had effects, so it can finish unless `now` is set.
       if (now || response.headersSent) response.destroy();
     }
   }

@@ -29,7 +29,7 @@ declare module '../../platform/queue/pub-sub.js' {
 
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
 
-/** A grant that was just dropped from the cache. */
+/** Stands in for a grant that was just dropped from the cache: opens no tools. */
 const NO_TOOLS: GrantRef = { ...MEMBER_GRANT, tools: [] };
 
 interface KnownGrant {

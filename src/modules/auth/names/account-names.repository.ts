@@ -24,7 +24,7 @@ export async function storeSkeletons(database: DataSource): Promise<void> {
   while ((await database.transaction(store)) === BATCH);
 }
 
-/** Returns whether the name looks like that of another account. Locks names of users until the transaction ends. */
+/** Returns whether the name looks like that of another account. Keeps other transactions from adding user names until this one ends. */
 export async function isImitation(tx: EntityManager, name: string, skeletons: string[] | null): Promise<boolean> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtext('slipway.accounts.names'))`);
   // A separate statement: it sees what was committed before the lock.

@@ -57,7 +57,6 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   title: string | null;
   ownerId: string;
   ownerName: string;
-  /** The caller's account owns it. */
   isOwn: boolean;
   /** The caller's role in the organization that owns it; null without one. */
   role: Role | null;

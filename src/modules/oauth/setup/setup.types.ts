@@ -73,7 +73,7 @@ export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: s
 
 export type SetupView = SetupMessage | SetupResult | AuthorizeView | FormView;
 
-/** A page without a form that explains why nothing needs to be done, or can be. */
+/** A page without a form that explains that no step is needed, or none is possible. */
 export interface SetupMessage {
   kind: 'message';
   title: string;
@@ -171,7 +171,7 @@ export interface SetupField {
   limits: Partial<Record<'min' | 'max' | 'minlength' | 'maxlength', number>>;
   /** The default, which the form shows where no value is stored; undefined without one and for a secret. */
   fallback?: string;
-  /** A value is stored; an empty field keeps it. */
+  /** True if a value is stored, which an empty field keeps. */
   isStored: boolean;
   /** The value entered before, which is shown again; null for a secret, which must be entered again. */
   entered?: string | null;
