@@ -223,7 +223,6 @@ export interface RuleParameters {
 /** The result of an {@link AccessRule} that allowed a request. */
 export interface Grant {
   caller: Caller;
-  /** Set for `owner` rules. */
   namespace?: OwnedNamespace;
   /** Set for `account` rules, with `me` resolved. */
   accountId?: string;

@@ -10,7 +10,6 @@
 import { DiscoveryService } from '@nestjs/core';
 import type { AccountLimitName } from '../../config/account-limits.js';
 
-/** The account of a quota: given, or the owner of a record. */
 export type QuotaOwner =
   | Record<'accountId', string>
   | Record<'namespaceId', string>

@@ -148,12 +148,10 @@ export class Account {
 @Entity('memberships')
 @Check('memberships_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
 export class Membership {
-  /** CASCADE: deleting an organization deletes its memberships. */
   @ForeignKey(() => Account, { name: 'memberships_organization_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'organization_id', primaryKeyConstraintName: 'memberships_pk' })
   organizationId: string;
 
-  /** CASCADE: deleting an account deletes its memberships. */
   @Index('memberships_account')
   @ForeignKey(() => Account, { name: 'memberships_account_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'account_id', primaryKeyConstraintName: 'memberships_pk' })

@@ -79,7 +79,6 @@ export class RequestLimits {
     if (count > max) throw this.exceeded('address', max);
   }
 
-  /** Counts a rejected request, by its address. */
   countRefused(request: IncomingMessage): void {
     const address = this.addressOf(request);
     if (address !== null) this.rateCounter.add(address);

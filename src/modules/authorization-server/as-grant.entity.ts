@@ -67,17 +67,14 @@ export class AsGrant {
   @Column('text')
   resource: string;
 
-  /** CASCADE: deleting the connection deletes the authorization. */
   @ForeignKey(() => Connection, { name: 'as_grants_connection_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'connection_id', nullable: true })
   connectionId: string | null;
 
-  /** CASCADE: deleting the namespace deletes the authorization. */
   @ForeignKey(() => Namespace, { name: 'as_grants_namespace_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'namespace_id', nullable: true })
   namespaceId: string | null;
 
-  /** CASCADE: deleting the server deletes the authorization. */
   @ForeignKey(() => Server, { name: 'as_grants_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;

@@ -16,7 +16,6 @@ export class AsRecord {
   @PrimaryColumn('bytea', { name: 'id_hash', primaryKeyConstraintName: 'as_records_pk' })
   idHash: Buffer;
 
-  /** CASCADE: deleting the authorization deletes its records. */
   @ForeignKey(() => AsGrant, { name: 'as_records_grant_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'grant_id', nullable: true })
   grantId: string | null;

@@ -7,7 +7,6 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** A client authorization, as lists show it. */
 export type ShownGrant = Pick<
   AsGrant,
   'id' | 'clientName' | 'clientHost' | 'redirectKey' | 'address' | 'resource' | 'createdAt' | 'lastUsedAt'

@@ -59,9 +59,7 @@ export interface HomeView extends FormsView {
   waitingCount: number;
   usable: Awaited<ReturnType<UsableService['list']>>;
   state: UsableState | undefined;
-  /** True for a later page of the list. */
   isLater: boolean;
-  /** Servers of the catalogue that match the search. */
   catalogue: Awaited<ReturnType<ServerSearchService['list']>>['servers'];
   notice: string | null;
   /** The operator's first steps; null for other users, and during a search. */
@@ -158,7 +156,6 @@ function foundCard({ address, q, usable, catalogue }: HomeView): Html | null {
   return card('found', 'In the catalogue', list(rows), { end: all });
 }
 
-/** The name, the address and the page of a row. */
 function placeOf({ address: page, baseUrl }: HomeView, row: Usable) {
   const { kind, namespace, connectionId, qualifiedName, title, connections, waiting, iconUrl } = row;
   const address = qualifiedName ?? (connectionId === undefined ? namespace : `${namespace}/${connectionId}`);

@@ -12,12 +12,10 @@ export class AccessRequest {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The requester. CASCADE: deleting the account deletes its requests. */
   @ForeignKey(() => Account, { name: 'access_requests_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** CASCADE: deleting the server deletes its requests. */
   @ForeignKey(() => Server, { name: 'access_requests_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;

@@ -105,7 +105,6 @@ export class AccessRequestsRepository {
     return rows.length > 0;
   }
 
-  /** Deletes requests that are older than 30 days. */
   async deleteOld(now: Date): Promise<void> {
     await this.database.query(`DELETE FROM access_requests WHERE created_at < $1::timestamptz - interval '30 days'`, [
       now,

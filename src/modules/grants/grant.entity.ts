@@ -22,22 +22,20 @@ export class Grant {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The grantee; null: every account. CASCADE: deleting the account deletes its grants. */
+  /** The grantee; null: every account. */
   @ForeignKey(() => Account, { name: 'grants_subject_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'subject_id', nullable: true })
   subjectId: string | null;
 
-  /** CASCADE: deleting the server deletes its grants. */
   @ForeignKey(() => Server, { name: 'grants_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** CASCADE: deleting the connection deletes its grants. */
   @ForeignKey(() => Connection, { name: 'grants_connection_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'connection_id', nullable: true })
   connectionId: string | null;
 
-  /** For all servers and connections in it. CASCADE: deleting the namespace deletes its grants. */
+  /** For all servers and connections in it. */
   @ForeignKey(() => Namespace, { name: 'grants_namespace_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'namespace_id', nullable: true })
   namespaceId: string | null;

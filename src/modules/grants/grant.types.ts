@@ -21,7 +21,6 @@ interface GrantByRow extends GrantRow {
   grantedBy: string | null;
 }
 
-/** A grant of a target, with the last use of the target by its account. */
 export type ListedGrantRow = GrantByRow & LastUseRow;
 
 /** The last use of a target by an account; null before the first. */

@@ -10,7 +10,6 @@ import { keyOf, type TargetName, type TargetRef } from '../targets/target.types.
 import { callableByAccount } from '../auth/visible-servers.access.js';
 import type { GivenGrantRow, GrantedRow, GrantTerms, ListedGrantRow } from './grant.types.js';
 
-/** A grant, with the id of its target. */
 export type TargetedGrant = FoundGrant & { targetId: string };
 
 interface Page {

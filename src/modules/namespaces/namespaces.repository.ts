@@ -16,7 +16,7 @@ export interface NamespaceFilter {
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
-  /** `hasServers` counts only servers that this caller can find. */
+  /** Only servers that this caller can find matter for `hasServers`. */
   viewer: Caller;
   hasSkills?: boolean;
 }

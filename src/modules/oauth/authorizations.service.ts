@@ -332,7 +332,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
       pkceUnannounced: this.env.oauthPkceUnannounced,
       chosen: oauth,
     });
-    // Rejects endpoints that egress rules exclude before a user signs in.
+    // Checks egress rules for all endpoints now, not only after a user has signed in.
     const { server } = target;
     for (const endpoint of [server.tokenEndpoint, server.registrationEndpoint, server.revocationEndpoint]) {
       try {

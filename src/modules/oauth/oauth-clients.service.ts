@@ -62,7 +62,6 @@ export class OAuthClientsService {
     );
   }
 
-  /** The redirect URI of every client. */
   get redirectUri(): string {
     return `${this.env.baseUrl}/oauth/callback`;
   }

@@ -28,7 +28,6 @@ export class Session {
   @Column('uuid')
   id: string;
 
-  /** CASCADE: deleting the account deletes its sessions. */
   @Index('sessions_account')
   @ForeignKey(() => Account, { name: 'sessions_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
@@ -73,7 +72,6 @@ export class Invitation {
   @PrimaryColumn('bytea')
   hash: Buffer;
 
-  /** CASCADE: deleting the account deletes its invitations. */
   @Index('invitations_account')
   @ForeignKey(() => Account, { name: 'invitations_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
@@ -87,7 +85,7 @@ export class Invitation {
   @Column('uuid')
   id: string;
 
-  /** The only account that can accept it, without a link; null for the holder of the link. CASCADE: deleting the account deletes it. */
+  /** The only account that can accept it, without a link; null for the holder of the link. */
   @ForeignKey(() => Account, { name: 'invitations_invited_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'invited_id', nullable: true })
   invitedId: string | null;

@@ -31,7 +31,6 @@ const BY_CONNECTION = { method: 'POST', status: 200 };
 
 type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
 
-/** A server with a release that can be called. */
 type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
 /** Returns the handle of a call; a promise only if it must be opened. */

@@ -32,7 +32,6 @@ export class ServerUrlsService {
     return iconUrl;
   }
 
-  /** Signed URL of the stored icon. */
   uploadedIcon(name: QualifiedName): string {
     return this.signedUrls.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
@@ -42,7 +41,6 @@ export class ServerUrlsService {
     return this.signedUrls.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }
 
-  /** The URL of a server's record in this registry. */
   record(name: QualifiedName): string {
     return `${this.env.baseUrl}${pathOf(name)}`;
   }

@@ -25,7 +25,6 @@ const FILES_BYTES_MAX = 50 * MB;
 /** Files are sent from memory. */
 const FILE_BYTES_MAX = 5 * MB;
 
-/** Limits of an upload, which contains one skill. */
 export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX, isPartUsed: true };
 
 /** Limits of a repository. Only the folder of the skill is unpacked. */

@@ -52,7 +52,7 @@ export class Skill {
   @Column('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
-  /** CASCADE: deleting the namespace deletes its skills (Spec 4.13). */
+  /** Spec 4.13. */
   @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'skills_namespace_fk' })
   namespace: Relation<Namespace>;

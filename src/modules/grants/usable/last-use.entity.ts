@@ -10,7 +10,6 @@ import { Server } from '../../servers/server.entity.js';
 @Index('last_uses_server', ['serverId'])
 @Check('last_uses_target', 'num_nonnulls(connection_id, server_id) = 1')
 export class LastUse {
-  /** CASCADE: deleting the account deletes its last uses. */
   @ForeignKey(() => Account, { name: 'last_uses_account_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'account_id' })
   accountId: string;

@@ -78,7 +78,6 @@ function identity({ label, upstreamHost }: Pick<PageServer, 'label' | 'upstreamH
   return html`<p class="soft">${label} · ${upstreamHost}</p>`;
 }
 
-/** The icon and the description of a server. */
 function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   if (iconUrl === undefined && description === '') return null;
   return html`<div class="who">${iconUrl !== undefined && html`<span class="tile large"><img src="${iconUrl}" alt=""></span>`}<p>${description}</p></div>`;

@@ -7,7 +7,7 @@ export type IconSource = 'upload' | 'upstream';
 @Entity('server_icons')
 @Check('server_icons_source', `"source" IN ('upload', 'upstream')`)
 export class ServerIcon {
-  /** CASCADE: deleting the server deletes its icon (Spec 4.11). */
+  /** Spec 4.11. */
   @ForeignKey(() => Server, { name: 'server_icons_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id' })
   serverId: string;

@@ -14,7 +14,6 @@ export interface ServerFilter {
   values: readonly unknown[];
 }
 
-/** A server that a search found, with its score from 0 to 1. */
 export interface SearchHit {
   id: string;
   score: number;

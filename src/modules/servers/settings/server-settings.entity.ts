@@ -4,7 +4,6 @@ import { Server } from '../server.entity.js';
 /** The runtime settings of a server. A server without a row has the defaults. */
 @Entity('server_runtime')
 export class ServerRuntime {
-  /** CASCADE: deleting the server deletes its settings. */
   @ForeignKey(() => Server, { name: 'server_runtime_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_runtime_pk' })
   serverId: string;
@@ -25,7 +24,7 @@ export class ServerSecret {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** CASCADE: deleting the server deletes its secrets (Spec 4.11). */
+  /** Spec 4.11. */
   @ForeignKey(() => Server, { name: 'server_secrets_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
