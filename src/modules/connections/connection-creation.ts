@@ -18,7 +18,6 @@ import { TargetResolver } from './core/target-resolver.js';
 import { MockCreation, type NewMock } from './mock/mock-creation.js';
 import { SourceCompiler } from './source/source-compiler.service.js';
 
-/** Kinds of target that are rechecked without a call. */
 const RECHECKED: ReadonlySet<TargetKind> = new Set(['url', 'server']);
 
 /** A target that was resolved and prepared; only its row is missing. */
@@ -27,7 +26,6 @@ interface PreparedTarget {
   mock: NewMock | null;
 }
 
-/** Creates the rows of connections. */
 @Injectable()
 export class ConnectionCreation {
   constructor(

@@ -13,7 +13,6 @@ import { Connection } from './core/connection.entity.js';
 import { ConnectionsRepository } from './core/connection.repository.js';
 import { ResourceNotFoundError } from './core/connections.errors.js';
 
-/** Deletes connections, and what they hold open. */
 @Injectable()
 export class ConnectionDeletion implements NamespaceDeletion {
   constructor(
@@ -26,7 +25,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
   ) {}
 
   /**
-   * Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens.
+   * Deletes a connection, closes its upstream session (Spec 4.4) and revokes its tokens.
    *
    * @throws ResourceNotFoundError
    */
@@ -39,7 +38,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
     return { success: true };
   }
 
-  /** Deletes the row of a connection and closes its session. @returns false if there was none */
+  /** Deletes the row of a connection and closes its session. @returns false if it does not exist */
   async delete(actor: Actor, id: string): Promise<boolean> {
     const deleted = await this.connectionsRepository.delete(actor, id);
     if (!deleted) return false;
@@ -62,7 +61,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
     }
   }
 
-  /** Reads what a namespace's deletion will delete. The result revokes its tokens and stops its modules. */
+  /** Reads what the deletion of a namespace removes. The result revokes its tokens and stops its modules. */
   async prepareDeletion({ id: namespaceId }: OwnedNamespace): Promise<() => void> {
     const revoke = await this.credentialsService.prepareRevocation(
       'connection',

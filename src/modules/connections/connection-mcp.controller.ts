@@ -47,7 +47,7 @@ export class ConnectionMcpController {
     return this.handle(request, response);
   }
 
-  /** Ends a client's session. */
+  /** Closes the MCP session of a client. */
   @McpSessionRoute(Delete, toolsOfConnections)
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.handle(request, response);

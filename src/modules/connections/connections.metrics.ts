@@ -3,7 +3,6 @@ import { Metrics } from '../../platform/telemetry/metrics.js';
 import { ConnectionHandles } from './core/connection-handles.js';
 import { UplinkTunnels } from './uplink/uplink-tunnels.js';
 
-/** Gauges of connections and tunnels. */
 @Injectable()
 export class ConnectionsMetrics {
   constructor(metrics: Metrics, connectionHandles: ConnectionHandles, uplinkTunnels: UplinkTunnels) {

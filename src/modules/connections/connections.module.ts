@@ -42,7 +42,7 @@ declare global {
   }
 }
 
-/** Connections to MCP servers. The kinds of targets are modules, which provide their transports to the core. */
+/** Connections to MCP servers. Each kind of target is a module that provides its transport to the core. */
 @Module({})
 export class ConnectionsModule {
   static readonly forRoles = roleModule((env) => ({

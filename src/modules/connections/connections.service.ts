@@ -1,15 +1,14 @@
 /**
  * Creates, changes, reads and deletes connections (Spec 4.1 to 4.4).
  *
- * The target of a connection (URL, registry server, source module, uplink, mock) stays for life, with one exception: its owner
- * may send another `mcpUrl` while the connection has never worked. Nothing of the old address reaches the new one. A change of
- * what is sent to the server or offered of it counts up `revision`: handles of older revisions close, and the server is asked
- * again. Name, metadata and values that are stored already leave the session alone. Creating makes a real round trip,
- * whose outcome becomes the status; a failed one is no error of the request. Only a source module that cannot be loaded
- * is refused, and its row deleted.
+ * The target of a connection (URL, registry server, source module, uplink, mock) never changes, except that its owner
+ * can send another `mcpUrl` while the connection has never worked. Nothing stored for the old address is sent to the
+ * new one. A change of the values sent to the server, or of the tools offered, increments `revision`: handles of older
+ * revisions close, and the connection is checked again. Creation makes a real round trip and stores the outcome as the
+ * status, even a failure. Only a source module that cannot be loaded is rejected and deleted.
  *
- * Values are sealed for the row and compared in clear under its lock, because sealed values differ each time. Deletion
- * ends the upstream session and revokes the tokens. Limits of the account: QuotaExceededError.
+ * Values are compared in clear under the lock of the row, because sealed values differ each time.
+ * Quotas of the account: QuotaExceededError.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
@@ -45,7 +44,6 @@ import { ConnectionCreation, toStoredTools } from './connection-creation.js';
 import { ConnectionDeletion } from './connection-deletion.js';
 import { ConnectionCheck } from './recheck/connection-check.js';
 
-/** Creates and changes connections. */
 @Injectable()
 export class ConnectionsService {
   constructor(
@@ -93,12 +91,14 @@ export class ConnectionsService {
     }
   }
 
-  /** Deletes a connection, ends its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError */
+  /**
+   * Deletes a connection, closes its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError
+   */
   remove(caller: Caller, namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     return this.connectionDeletion.remove(caller, namespace, connectionId);
   }
 
-  /** The command that was stored for the local server of an uplink; null without one, and after it was paired. */
+  /** Returns the stored command for the local server of an uplink; null without one, and once it is paired. */
   async commandOf({ id: namespaceId }: OwnedNamespace, connectionId: string): Promise<string | null> {
     const where = { namespaceId, connectionId, targetKind: 'uplink' as const };
     const row = await this.connectionRepository.findOne({ where, select: { id: true, sealedQuery: true } });
@@ -106,13 +106,13 @@ export class ConnectionsService {
     return value?.[1] ?? null;
   }
 
-  /** The body of a new connection or of a change, from the values of a form. @throws InvalidInputError */
+  /** Validates the body of a new connection or of a change that a form sent. @throws InvalidInputError */
   checkBody(body: object): Promise<SetConnectionDto> {
     return checkedBody(SetConnectionDto, body);
   }
 
   /**
-   * Reads a connection as the caller can see it: with level `call`, who has to set it up.
+   * Reads a connection as the caller can see it: level `call` sees only who has to set it up.
    *
    * @param caller null: without setup links
    * @throws ResourceNotFoundError
@@ -133,13 +133,13 @@ export class ConnectionsService {
   }
 
   /**
-   * Creates the connection, or changes the members that the body has. The server is asked at
-   * creation, after a change of what is sent to it or offered of it, and when the body names the target or headers while the
-   * connection is not `connected`. Name and metadata, and values that are stored already, leave its session alone.
+   * Creates the connection, or changes the members that the body has. The connection is checked at creation, after a
+   * change of the values sent or of the tools offered, and when the body names the target or headers while the
+   * connection is not `connected`. Other changes leave its session open.
    *
-   * @param caller whom a grant of the connection let in creates none: it may have been deleted meanwhile
-   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError; GrantLevelError for
-   * `oauth`, which stays with the owner
+   * @param caller a caller with only a grant of the connection cannot create it again if it was deleted meanwhile
+   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError; GrantLevelError
+   *   for `oauth`, which only the owner can set
    */
   async set(
     namespace: OwnedNamespace,
@@ -170,12 +170,12 @@ export class ConnectionsService {
   }
 
   /**
-   * Writes the members that differ from the stored ones, compared as plain values under the lock of the row: sealed values
-   * differ each time. Of a row that moves, headers, login, recordings, status and setup links are those of a new connection.
+   * Writes the members that differ from the stored ones, compared in clear under the lock of the row. If the address
+   * changes, headers, authorization, recordings, status and setup links are reset to those of a new connection.
    *
    * @param existing the row that the change was made for
    * @throws ConflictError if the connection has worked or moved since that row was read
-   * @returns true if more than name and metadata changed, which counts up the revision
+   * @returns true if more than name and metadata changed, which increments the revision
    */
   private async update(
     actor: Actor,
@@ -185,7 +185,7 @@ export class ConnectionsService {
   ): Promise<boolean> {
     const { id } = existing;
     const { name, metadata, tools, callTimeoutMs } = body;
-    // Of a connection that moves, what the body leaves out ends.
+    // If the connection moves, values that the body leaves out are removed.
     const headers = body.headers ?? (isMove ? {} : undefined);
     const sentOauth = body.oauth === undefined && isMove ? null : body.oauth;
     let revoke = () => {};
@@ -203,7 +203,7 @@ export class ConnectionsService {
         Object.assign(stored, { oauth: null, sealedOauthSecret: null });
       }
       const storedQuery = this.connectionValues.openQuery(id, stored.sealedQuery);
-      // Query values are never shown, so a change names only its own: an empty value deletes one, and unnamed ones stay.
+      // Query values are never returned, so a change names only its own: an empty value deletes one, others are kept.
       const names = new Set(query?.map(([key]) => key));
       const all = query && [
         ...storedQuery.filter(([key]) => !names.has(key)),
@@ -253,7 +253,7 @@ export class ConnectionsService {
     return isNewRevision;
   }
 
-  /** Deletes a new connection again if its module cannot be loaded. @throws InvalidSourceError */
+  /** Checks a new connection, and deletes it again if its module cannot be loaded. @throws InvalidSourceError */
   private async firstCheck(
     id: string,
     { source }: NewTarget,
@@ -269,7 +269,6 @@ export class ConnectionsService {
   }
 }
 
-/** Compares a member of a body with a stored JSON value. */
 function isSame(sent: unknown, stored: unknown): boolean {
   return isDeepStrictEqual(JSON.parse(JSON.stringify(sent)), stored);
 }

@@ -1,12 +1,12 @@
 /**
- * A message to a connection from a page: this process is the client, of revision 2026-07-28. Nothing is sent over a socket. The
- * message passes what a POST at the MCP endpoint of the connection passes: the access rule, grants of tools, the limit of calls at
- * work, `McpServer`, the call log and the last use. The log names the session of the browser.
+ * Sends a message of a page to a connection: this process is the client, of revision 2026-07-28, without a socket. The
+ * message passes the same checks as a POST at the MCP endpoint of the connection: the access rule, grants of tools, the
+ * limit of concurrent calls, `McpServer`, the call log and the last use. The log names the browser session.
  *
- * The client declares elicitation by form and by URL: the response may be a result with `resultType: input_required`, whose call goes
- * on with the same params, `inputResponses` and `requestState`. A person who leaves the page cancels the call.
+ * The client declares elicitation by form and by URL: the result can have `resultType: input_required`; the call then
+ * continues with the same params, `inputResponses` and `requestState`. Leaving the page cancels the call.
  *
- * Fails: as the access rule; 429 beyond the limits of calls. Failures of the upstream are answers.
+ * Fails: as the access rule; 429 beyond the limits of calls. Failures of the upstream are results, not exceptions.
  */
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
@@ -29,21 +29,22 @@ import { toolsOfConnections } from './core/connections.access.js';
 import { LogRecorder, type CallRecord } from './log/log-recorder.js';
 import { PAGE_CAPABILITIES } from './tools/connection-tools.service.js';
 
-/** Progress notifications of one call that are kept; the newest. */
+/** The newest progress notifications of a call that are kept. */
 const NOTICES_MAX = 100;
 
-/** The response to a message. */
 export interface Trial {
-  /** Result of the JSON-RPC answer; absent for an error. */
+  /** Result of the JSON-RPC reply; absent for an error. */
   result?: JsonObject;
   error?: { code: number; message: string };
-  /** Params of the progress notifications, oldest first; the last 100. */
+  /** Params of the newest 100 progress notifications, oldest first. */
   progress: JsonObject[];
-  /** The record of the call; null where the connection was not found. */
+  /** The record of the call; null if the connection was not found. */
   call: ConnectionCall | null;
 }
 
-/** The channel and the caller at the MCP endpoint of a connection. @throws ResourceNotFoundError, SuspendedError */
+/**
+ * Returns the channel and the caller at the MCP endpoint of a connection. @throws ResourceNotFoundError, SuspendedError
+ */
 export async function targetOf(
   handles: ConnectionHandles,
   { namespace, caller }: Pick<Grant, 'namespace' | 'caller'>,
@@ -58,7 +59,6 @@ export async function targetOf(
   return { channel: grantedTools(channel, grant?.tools), account, principal, target: id, grant, scopes, loginsEpoch };
 }
 
-/** Sends messages of pages to connections. */
 @Injectable()
 export class McpTrial {
   constructor(
@@ -72,7 +72,7 @@ export class McpTrial {
   /**
    * Sends one request and waits for its response.
    *
-   * @param response of the page that sends it: when its client leaves, the call is cancelled
+   * @param response of the page that sends it: the call is cancelled when its client disconnects
    * @param onProgress is called with the params of each progress notification
    * @throws DomainError as the access rule; TooManyError
    */

@@ -1,14 +1,14 @@
 /**
- * The upstream handles of this process: one per connection, shared by all callers, made by the first call.
+ * The upstream handles of this process: one per connection, created by its first call and shared by all callers.
  *
- * A row is read at most every 5 s for a connection (`RowCache`); a call that finds it needs no query and no promise.
- * Every change is announced (`connections.changed` with the new `revision`), and a handle of another revision closes
- * after its calls. Deletion ends the handle at once, with the session that its server keeps. `namespaces.deleted` ends
- * all of a namespace.
+ * The row of a connection is read at most every 5 s (`RowCache`), so most calls need neither a query nor a promise.
+ * Every change is published as `connections.changed` with the new `revision`; a handle of another revision closes after
+ * its calls. Deletion closes the handle immediately, including the upstream session. `namespaces.deleted` closes all
+ * handles of a namespace.
  *
- * The outcome of each call goes to the status (`status-recorder.ts`), except a timeout of one slow tool; the status of
- * an uplink follows its tunnel. Errors that a person can settle (authorization, missing values) leave with the set-up
- * link, which callers who may not manage the connection do not see. A call whose connection is deleted meanwhile fails with a message that reports it.
+ * The outcome of each call is written to the status (`status-recorder.ts`), except a timeout of one slow tool; the
+ * status of an uplink follows its tunnel. Errors that a person can resolve (authorization, missing values) carry the
+ * setup link, but only for callers that can manage the connection.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
@@ -31,13 +31,11 @@ import { ConnectionsRepository, type ChangedConnection } from './connection.repo
 import { ResourceNotFoundError } from './connections.errors.js';
 import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 
-/** Handles of this process at most. Each may have several upstream sessions. */
+/** Handles of this process. Each can have several upstream sessions. */
 const HANDLES_MAX = 50_000;
 
-/** The channel of a connection in this process, shared by all callers. */
 export type ConnectionHandle = UpstreamHandle<ConnectionOwner>;
 
-/** The handles of this process, by connection. */
 @Injectable()
 export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger('connections');
@@ -54,7 +52,6 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Handles that are open. */
   get size(): number {
     return this.handles.size;
   }
@@ -74,14 +71,14 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     });
   }
 
-  /** The handle of a connection, if its row was read in the last 5 s: a call that finds it needs no promise. */
+  /** Returns the handle if the row was read in the last 5 s, without a promise; otherwise null. */
   peek({ id: namespaceId }: OwnedNamespace, connectionId: string): ConnectionHandle | null {
     const target = this.targets.peek(keyOf({ namespaceId, connectionId }));
     return target && target.suspended === null ? this.handleTo(target) : null;
   }
 
   /**
-   * The handle of a connection. No query while the row was read in the last 5 s.
+   * Returns the handle of a connection, without a query if the row was read in the last 5 s.
    *
    * @throws ResourceNotFoundError, SuspendedError
    */
@@ -96,7 +93,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return target;
   }
 
-  /** The target of a connection, at most 5 s old. @throws ResourceNotFoundError */
+  /** Returns the target of a connection, at most 5 s old. @throws ResourceNotFoundError */
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const key = keyOf({ namespaceId: namespace.id, connectionId });
     const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
@@ -104,7 +101,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return target;
   }
 
-  /** The handle to a row that was just written, which is announced to every process; null if it was deleted. */
+  /** Opens a handle for a row that was just written and announces it to every process; null if it was deleted. */
   async adopt(id: string): Promise<ConnectionHandle | null> {
     const target = await this.connectionTargets.read({ id });
     if (!target) return null;
@@ -112,14 +109,14 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return this.handleTo(target);
   }
 
-  /** The target of a connection as its row is now; null if it was deleted. */
+  /** Reads the target from the current row; null if it was deleted. */
   readTarget(id: string): Promise<ConnectionTarget | null> {
     return this.connectionTargets.read({ id });
   }
 
   /**
-   * Makes the handle of a connection that is about to be deleted, so that {@link deleted} can close the session that its
-   * server keeps. Never rejects: a session that is not ended here ends by its idle timeout.
+   * Creates the handle of a connection before its deletion, so that {@link deleted} can close its upstream session.
+   * Never rejects: a session that is not closed here expires at the upstream.
    */
   async prepareEnd(id: string): Promise<void> {
     try {
@@ -131,20 +128,22 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     }
   }
 
-  /** Ends what this process holds of a deleted connection, and announces the deletion to every process. */
+  /** Closes the handle of a deleted connection, and announces the deletion to every process. */
   async deleted(connection: Omit<ChangedConnection, 'revision'>): Promise<void> {
     const ended = this.handles.closeHandle(connection.id, true);
     this.announce({ ...connection, revision: null });
     await ended;
   }
 
-  /** Announces a changed connection to every process. */
   announce({ id, revision, ...name }: ChangedConnection, isSuspended = false): void {
     const change = { key: keyOf(name), id, revision, isSuspended };
     this.pubSub.announce('connections.changed', change);
   }
 
-  /** Suspends a connection or, with null, ends that: within 5 s in every process. @throws ResourceNotFoundError */
+  /**
+   * Suspends a connection or, if `reason` is null, reinstates it: within 5 s in every process. @throws
+   * ResourceNotFoundError
+   */
   async suspend(namespace: string, connectionId: string, caller: Caller, reason: string | null): Promise<void> {
     const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
     const row = isName
@@ -154,7 +153,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     this.announce(row, reason !== null);
   }
 
-  /** Ends the handle of a connection, with its upstream session. */
+  /** Closes the handle of a connection and its upstream session. */
   closeHandle(id: string): Promise<void> {
     return this.handles.closeHandle(id);
   }
@@ -176,7 +175,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   private handleTo(target: ConnectionTarget): ConnectionHandle {
     const open = this.handles.get(target.id);
     if (open && open.owner.target.revision >= target.revision) {
-      // The recording starts and stops, and the server is deleted, without a new revision.
+      // Neither a recording nor the deletion of the server creates a new revision.
       if (open.owner.target.revision === target.revision) {
         if (serverOf(open.owner.target) !== serverOf(target)) open.forgetLists();
         open.owner.target = target;
@@ -192,9 +191,8 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return handle;
   }
 
-  /** The registry servers that open handles lead to. */
   endUse({ serverId, accountId }: ServerUse, now: boolean): void {
-    // Calls of other servers are refused meanwhile: those that run here get some seconds more to be answered.
+    // New calls are already rejected; running calls here get some more seconds to finish.
     if (!now) return;
     this.handles.endWhere(
       ({ owner: { target } }) =>
@@ -218,7 +216,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 }
 
-/** The registry server of a connection; null for another target, and after its deletion. */
+/** Returns the registry server of a connection; null for other targets and after its deletion. */
 function serverOf(target: ConnectionTarget): string | null {
   return target.kind === 'server' ? target.serverId : null;
 }

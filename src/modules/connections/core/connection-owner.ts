@@ -25,7 +25,7 @@ interface OwnerServices {
 export class ConnectionOwner implements HandleOwner {
   private readonly logger = new Logger('connections');
 
-  /** @param withheld names of tools that the server listed last and that the choice of the owner keeps back */
+  /** @param withheld names of tools that the server listed last and that the owner's choice hides */
   constructor(
     public target: ConnectionTarget,
     readonly withheld: ReadonlySet<string>,
@@ -44,7 +44,7 @@ export class ConnectionOwner implements HandleOwner {
 
   timeoutOf(call: McpCall): number {
     const { callTimeoutMs } = this.target;
-    // Only calls at MCP endpoints take notifications.
+    // Only calls over MCP endpoints receive notifications.
     return callTimeoutMs !== null && call.onNotification ? callTimeoutMs : call.timeoutMs;
   }
 
@@ -71,15 +71,15 @@ export class ConnectionOwner implements HandleOwner {
         outcomeUnknown: true,
       }).ofCall();
     }
-    // The status of an uplink follows its tunnel, which has the reason of its end.
+    // The status of an uplink follows its tunnel, which knows why it closed.
     if (this.target.kind === 'uplink') return error;
     // One slow tool does not change the status.
     const isSlowTool = error instanceof UpstreamTimeoutError && method === 'tools/call' && error.outcomeUnknown;
-    // A server that says when to come again works.
+    // A server that returns a retry time works.
     const isWait = error instanceof UpstreamError && error.retryAfterSeconds !== undefined;
     const status = isSlowTool || isWait ? null : statusAfter(error);
     if (status) this.observer.failed(status);
-    // A person authorizes the connection or enters missing values there.
+    // The person authorizes the connection or enters missing values on the setup page.
     const { id, setupEpoch, namespace, ownerName } = this.target;
     return withSetupUrl(error, {
       url: (holder) => this.services.connectionUrls.setup(id, setupEpoch, holder),
@@ -90,7 +90,6 @@ export class ConnectionOwner implements HandleOwner {
   }
 }
 
-/** Makes the owners of handles. */
 @Injectable()
 export class ConnectionOwners implements OwnerServices {
   constructor(
@@ -100,7 +99,7 @@ export class ConnectionOwners implements OwnerServices {
     private readonly statusRecorder: StatusRecorder,
   ) {}
 
-  /** @param withheld names of tools that the choice of the owner keeps back */
+  /** @param withheld names of tools that the owner's choice hides */
   ownerOf(target: ConnectionTarget, withheld: ReadonlySet<string>): ConnectionOwner {
     return new ConnectionOwner(target, withheld, this.statusRecorder.observer(target), this);
   }

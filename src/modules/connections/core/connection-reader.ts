@@ -14,7 +14,6 @@ import type { MetadataFilter } from './metadata-filter.js';
 import { StatusRecorder } from './status-recorder.js';
 import { TargetResolver } from './target-resolver.js';
 
-/** Reads connections as the API shows them. */
 @Injectable()
 export class ConnectionReader {
   constructor(
@@ -28,7 +27,7 @@ export class ConnectionReader {
   /**
    * Includes the status that calls of this process have just observed.
    *
-   * @param caller gets the setup link if it can manage the connection; null: nobody
+   * @param caller receives the setup link if it can manage the connection; null: without setup links
    * @throws ResourceNotFoundError
    */
   async get(namespace: OwnedNamespace, connectionId: string, caller: Caller | null): Promise<ConnectionDto> {
@@ -41,8 +40,8 @@ export class ConnectionReader {
   }
 
   /**
-   * {@link get} for accounts with the level `call`: names who has to set up the connection, and leaves out the address, values
-   * and errors of its MCP server, metadata and the owner's choices.
+   * {@link get} for accounts with the level `call`: names the account that has to set up the connection, without
+   * address, values and errors of its MCP server, metadata and the owner's choices.
    */
   async getForGuest(namespace: OwnedNamespace, id: string): Promise<ConnectionDto> {
     const connection = await this.get(namespace, id, null);
@@ -79,7 +78,9 @@ export class ConnectionReader {
     };
   }
 
-  /** The row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError */
+  /**
+   * Finds the row of a connection. @param targetKind the kind that its target must have @throws ResourceNotFoundError
+   */
   async find(namespace: OwnedNamespace, connectionId: string, targetKind?: TargetKind): Promise<ConnectionRow> {
     const row = isConnectionId(connectionId)
       ? await this.connectionsRepository.findRow({
@@ -100,9 +101,9 @@ export class ConnectionReader {
   }
 
   /**
-   * Newest first; every filter must match. Any address of a registry server finds all connections to that server.
+   * Newest first; every filter must match. Any address of a registry server matches all connections to that server.
    *
-   * @throws InvalidInputError for a cursor that is not ours
+   * @throws InvalidInputError for an invalid cursor
    */
   async list(
     namespace: OwnedNamespace,
@@ -134,13 +135,13 @@ export class ConnectionReader {
   }
 }
 
-/** Lists every field of a response, so that no other column leaves the service. */
+/** Lists every field of the response, so that no other column is returned. */
 function toConnectionDto(row: ShownConnection, urls: ConnectionUrls, holder: LinkHolder | null): ConnectionDto {
   const { statusState: state, statusReason: reason, statusInputs: inputs } = row;
   const nextStep = urls.nextStep(reason);
   const isForPerson = state === 'auth_required' || state === 'input_required' || reason === 'authorization_unavailable';
   const setupUrl = isForPerson && holder ? urls.setup(row.id, row.setupEpoch, holder) : undefined;
-  // By name: the database keeps no order.
+  // By name: the database does not keep the order.
   const sorted = <T>(fields: Record<string, T>) =>
     Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {

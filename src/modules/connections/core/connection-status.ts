@@ -6,13 +6,13 @@ import { toStorableText } from '../../../platform/database/storable.js';
 import { visible } from '../../../platform/text/quoted.js';
 import { originalOf } from './connections.errors.js';
 
-/** Every state a connection may be in. `connected` is written only after a real round trip. */
+/** `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
 export type ConnectionState = (typeof connectionStates)[number];
 
 /**
- * The recheck of a connection without a call. `soon`: after a minute, then at growing intervals up to an hour. `seldom`:
- * after CONNECTION_RECHECK_HOURS without a call. `never`: only its user can change the state.
+ * When a connection is rechecked without a call. `soon`: after a minute, then at growing intervals up to an hour.
+ * `seldom`: after CONNECTION_RECHECK_HOURS without a call. `never`: only its user can change the state.
  */
 export type Pace = 'soon' | 'seldom' | 'never';
 
@@ -21,7 +21,7 @@ const ended = { state: 'error', pace: 'never' } as const;
 const login = { state: 'auth_required', pace: 'never' } as const;
 const values = { state: 'input_required', pace: 'never' } as const;
 
-/** The reasons of a status: the state of each, the advice for the user, and the time of the next recheck. */
+/** The state, the recheck and the advice for the user of each reason. */
 export const statusReasons = {
   ok: { state: 'connected', pace: 'seldom', nextStep: null },
   never_called: { state: 'disconnected', pace: 'soon', nextStep: 'Call one of its tools.' },
@@ -98,7 +98,6 @@ export type StatusReason = keyof typeof statusReasons;
 /** Authorizations for the same scopes within an hour, before the status becomes `scopes_refused`. */
 export const STEP_UPS_MAX = 2;
 
-/** The last observed status of the upstream. */
 export interface ConnectionStatus {
   state: ConnectionState;
   reason: StatusReason;
@@ -119,12 +118,11 @@ function status(
   return { state, reason, message: message && toStorableText(message), inputs, challenges };
 }
 
-/** The status of a connection before the first call. */
 export const neverCalled = status('never_called', 'Not called yet.');
 
 /**
- * The advice for a reason; null for none. The command that pairs a local server names this service, since without its variables
- * that program sends the key elsewhere.
+ * Returns the advice for a reason; null for none. The command that pairs a local server names this service: without its
+ * variables, that program sends the key to another service.
  *
  * @param baseUrl address of this service
  */
@@ -142,18 +140,17 @@ export function uplinkFailed(message: string): ConnectionStatus {
 
 export const connected = status('ok', null);
 
-/** The status of a connection whose check failed inside Slipway. */
 export const failedInside = status(
   'internal',
   'The check failed inside Slipway: its operator finds the error in the log of the service.',
 );
 
-/** The scopes of a challenge as it spells them; empty if it names none. */
+/** Returns the scopes of a challenge as sent; empty if it names none. */
 export function requestedScopes({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
   return bearerChallenge(challenges ?? [])?.scope ?? '';
 }
 
-/** The status of a connection whose upstream does not accept the scopes that were granted. */
+/** Returns the status of a connection whose upstream rejects the scopes that were granted. */
 export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatus {
   const scopes = visible(requestedScopes({ challenges }), 200);
   const requested = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
@@ -165,7 +162,10 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
   );
 }
 
-/** The status after a failed call; null if the failure concerns only the call, such as a caller that left. */
+/**
+ * Returns the status after a failed call; null if the failure concerns only the call, such as a client that
+ * disconnected.
+ */
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
   const { reason } = failureOf(error);

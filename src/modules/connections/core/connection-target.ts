@@ -12,12 +12,11 @@ const SOURCE_NAME = /^(?!\.)[\w.-]{1,200}\.(?:ts|tsx|mts|cts)$/;
 
 const CONNECTION_ID = /^(?!\.)[A-Za-z0-9._-]{1,255}$/;
 
-/** True if a connection may have this id. */
 export function isConnectionId(id: string): boolean {
   return CONNECTION_ID.test(id);
 }
 
-/** @throws InvalidInputError if no connection may have this id */
+/** @throws InvalidInputError for an invalid connection id */
 export function requireConnectionId(id: string): void {
   if (isConnectionId(id)) return;
   throw new InvalidInputError(
@@ -25,7 +24,7 @@ export function requireConnectionId(id: string): void {
   );
 }
 
-/** The target that a body names, before it is looked up in the registry. */
+/** The target that a body names, before the registry is queried. */
 export type RequestedTarget =
   | { kind: 'url'; url: string }
   | { kind: 'server'; name: string }
@@ -48,9 +47,9 @@ function targetsOf({ mcpUrl, server, source }: SetConnectionDto): string[] {
 }
 
 /**
- * The target of a new connection.
+ * Reads the target of a new connection.
  *
- * @throws InvalidInputError unless there is exactly one that fits the transport, and nothing that does not fit it
+ * @throws InvalidInputError unless there is exactly one, all other members fit it, and it fits the transport
  */
 export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   const targets = targetsOf(body);
@@ -71,7 +70,7 @@ export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
 }
 
 /**
- * A change of a connection that does not exist.
+ * Checks a change of a connection that does not exist.
  *
  * @throws InvalidInputError unless the body names a target to create it with
  */
@@ -88,8 +87,8 @@ export function requireNoMock({ mock }: SetConnectionDto, kind: string): void {
 }
 
 /**
- * The target that a change names; null if it names none. It must be the stored one. Another query of an address is allowed
- * while values are missing, and for registry servers, whose query holds nothing but values.
+ * Returns the target that a change names; null if it names none. It must be the stored one. The query of an address can
+ * change while values are missing, and always for registry servers, whose query contains only values.
  *
  * @throws ConflictError, InvalidInputError
  */
@@ -110,19 +109,18 @@ export function requireSameTarget(existing: Connection, body: SetConnectionDto):
   return requireNewTarget({ ...body, transport: undefined, headers: undefined, mock: undefined });
 }
 
-/** True if two addresses differ at most in their query. */
+/** Returns true if two addresses differ at most in their query. */
 export function isSamePlace(url: string, other: string): boolean {
   const [a, b] = [parseUrl(url), parseUrl(other)];
   return a !== null && b !== null && a.origin === b.origin && a.pathname === b.pathname;
 }
 
-/** The values in the query of an address. */
 export function queryOf(address: string): QueryValues {
   return [...(parseUrl(address)?.searchParams ?? [])];
 }
 
 /**
- * A module as published clients send it: one TypeScript file that is its own entrypoint.
+ * Reads a module as published clients send it: one TypeScript file that is its own entrypoint.
  *
  * @throws InvalidInputError for any other shape
  */

@@ -5,7 +5,6 @@ import { ConnectionValues } from './connection-values.js';
 import type { ConnectionTarget } from './connection.entity.js';
 import { ConnectionsRepository, type ByIds } from './connection.repository.js';
 
-/** Reads the targets of connections, with their values in clear. */
 @Injectable()
 export class ConnectionTargets implements OnModuleInit {
   constructor(
@@ -15,7 +14,7 @@ export class ConnectionTargets implements OnModuleInit {
     private readonly oauthClientsService: OAuthClientsService,
   ) {}
 
-  /** Only the code of a registry server authorizes its users itself. */
+  /** Only the code of a registry server can authorize its users itself. */
   onModuleInit(): void {
     this.oauthClientsService.provideAdapters(async (id) => {
       const target = await this.read({ id });
@@ -24,7 +23,7 @@ export class ConnectionTargets implements OnModuleInit {
     });
   }
 
-  /** The target as its row is now; null without one. */
+  /** Reads the target from the current row; null if it does not exist. */
   async read(where: ByIds): Promise<ConnectionTarget | null> {
     const row = await this.connectionsRepository.findTarget(where);
     if (!row) return null;

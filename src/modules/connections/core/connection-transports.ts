@@ -10,16 +10,15 @@ import { ServerGoneError } from '../../run/run.errors.js';
 import { ServerChannelsService } from '../../run/server-channels.service.js';
 import type { ConnectionTarget, TargetOf } from './connection.entity.js';
 
-/** Makes the channels of one kind of target. */
 export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
   /** Opens nothing: the channel connects with its first call. */
   channelTo(target: TargetOf<Kind>): Channel;
 }
 
-/** Returns the bearer token for an upstream; `rejected` is the token that it just answered 401 to. */
+/** Returns the bearer token for an upstream; `rejected` is the token that it just rejected with 401. */
 type Bearer = (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 
-/** Tokens of the transports that other folders provide. */
+/** Injection tokens of the transports that other directories provide. */
 export const transports = {
   mock: Symbol('ConnectionTransport of mocks'),
   source: Symbol('ConnectionTransport of sources'),
@@ -49,13 +48,12 @@ export class ConnectionTransports implements OnModuleInit {
     };
   }
 
-  /** A new channel for calls of one connection. */
   channelTo(target: ConnectionTarget): Channel {
     const transport = this.transports[target.kind] as ConnectionTransport<ConnectionTarget['kind']>;
     return transport.channelTo(target);
   }
 
-  /** A channel to a URL that sends no headers and no token. */
+  /** Opens a channel to a URL that sends no headers and no token. */
   anonymousChannelTo(url: string): Channel {
     return this.httpChannels.channelTo({
       url: new URL(url),
@@ -82,7 +80,7 @@ export class ConnectionTransports implements OnModuleInit {
     return this.serverChannelsService.channelFor(serverId, { id, accountId, serverName, headers, query, bearer });
   }
 
-  /** The tokens of one channel; undefined if the connection's own headers authorize it. */
+  /** Returns the token source of one channel; undefined if the connection's own headers authorize it. */
   private bearerOf(id: string, headers: Record<string, string>): Bearer | undefined {
     if (headers.authorization !== undefined) return undefined;
     const owner = { kind: 'connection', id } as const;

@@ -6,7 +6,6 @@ import { ServerUrlsService } from '../../servers/server-urls.service.js';
 import { CONNECTION_LINKS } from './connections.access.js';
 import { nextStepOf, type StatusReason } from './connection-status.js';
 
-/** The absolute URLs in the responses about a connection. */
 @Injectable()
 export class ConnectionUrls {
   constructor(
@@ -15,22 +14,23 @@ export class ConnectionUrls {
     private readonly env: Env,
   ) {}
 
-  /** The advice for the reason of a status; null for none. */
   nextStep(reason: StatusReason): string | null {
     return nextStepOf(reason, this.env.baseUrl);
   }
 
-  /** The MCP address of a registry server. */
   run(slug: string): string {
     return this.serverUrlsService.run(slug);
   }
 
-  /** The page where a person authorizes the connection or enters missing values. It opens while the row has this epoch. */
+  /**
+   * Returns the setup page, on which a person authorizes the connection or enters missing values. The link is valid
+   * while the row has this epoch.
+   */
   setup(id: string, epoch: number, holder: LinkHolder): string {
     return this.setupLinksService.url({ kind: CONNECTION_LINKS, id, epoch, holder });
   }
 
-  /** {@link setup} for people signed in as the holder only. */
+  /** {@link setup}, only for a person signed in as the holder. */
   personSetup(id: string, epoch: number, holder: LinkHolder): Promise<string> {
     return this.setupLinksService.personUrl({ kind: CONNECTION_LINKS, id, epoch, holder });
   }

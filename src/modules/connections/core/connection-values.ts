@@ -6,10 +6,11 @@ import type { OAuthChoice } from '../../oauth/credentials.types.js';
 import type { SetOAuthDto } from './connection.dto.js';
 import type { Connection, QueryValues } from './connection.entity.js';
 
-/** The columns that hold the URL of a connection. */
 type UrlColumns = Pick<Connection, 'mcpUrl' | 'sealedUrl' | 'mcpUrlHash'>;
 
-/** Encrypts headers, query values and URLs with a query for the row of a connection. The API never returns the values. */
+/**
+ * Encrypts headers, query values and URLs with a query for the row of a connection. The API never returns these values.
+ */
 @Injectable()
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}
@@ -29,25 +30,27 @@ export class ConnectionValues {
     return query.length === 0 ? null : this.vault.seal(JSON.stringify(query), id);
   }
 
-  /** Masks the values of a query, and seals the whole URL. */
+  /** Masks the query values, and seals the whole URL. */
   sealUrl(id: string, url: string | null): UrlColumns {
     if (url === null || !hasQuery(url)) return { mcpUrl: url, sealedUrl: null, mcpUrlHash: null };
     return { mcpUrl: maskedQuery(url), sealedUrl: this.vault.seal(url, id), mcpUrlHash: this.vault.hash(url) };
   }
 
-  /** The whole URL. */
   openUrl({ id, mcpUrl, sealedUrl }: Pick<Connection, 'id' | 'mcpUrl' | 'sealedUrl'>): string | null {
     return sealedUrl === null ? mcpUrl : this.vault.open(sealedUrl, id);
   }
 
-  /** The hashes under which rows of this URL are found; null for a URL without a query, which is stored in clear. */
+  /**
+   * Returns the hashes under which rows of this URL are found; null for a URL without a query, which is stored in
+   * clear.
+   */
   urlHashes(url: string): string[] | null {
     return hasQuery(url) ? this.vault.hashes(url) : null;
   }
 
   /**
-   * The owner's choices for the login, and the secret of their client in clear. A body without a secret leaves that of the same
-   * client and issuer.
+   * Returns the owner's choices for authorization, and the secret of their client in clear. A body without a secret
+   * keeps the stored one if client and issuer are the same.
    *
    * @throws InvalidInputError for a secret without a client
    */

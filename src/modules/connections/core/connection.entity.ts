@@ -18,22 +18,19 @@ import { connectionStates, type ConnectionState, type StatusReason } from './con
 import type { RequiredInputs } from '../../run/run.errors.js';
 import type { Suspension } from '../../auth/suspension.types.js';
 
-/** The kinds of targets. */
 const targetKinds = ['url', 'server', 'source', 'uplink'] as const;
 
 export type TargetKind = (typeof targetKinds)[number];
 
-/** A connection and its owner. */
 interface ConnectionRef extends Pick<
   Connection,
   'id' | 'revision' | 'namespaceId' | 'connectionId' | 'setupEpoch' | 'recordingUntil' | 'tools' | 'callTimeoutMs'
 > {
   /** The account that owns the namespace. */
   accountId: string;
-  /** The name of that account. */
   ownerName: string;
   namespace: string;
-  /** Why the operator suspended it, or its namespace; null for one in use. */
+  /** The operator's reason, for the connection or its namespace; null while in use. */
   suspended: string | null;
 }
 
@@ -41,7 +38,7 @@ interface ConnectionRef extends Pick<
 interface StepUp {
   /** ISO 8601. */
   at: string;
-  /** As the challenge spelled them. */
+  /** As in the challenge. */
   scopes: string;
 }
 
@@ -61,18 +58,16 @@ export type ConnectionTarget = ConnectionRef &
     | { kind: 'uplink' }
   );
 
-/** The target of a connection of one kind. */
 export type TargetOf<Kind extends ConnectionTarget['kind']> = Extract<ConnectionTarget, { kind: Kind }>;
 
-/** Query parameters in their order; a name may occur twice. */
+/** In their order; a name can occur more than once. */
 export type QueryValues = [name: string, value: string][];
 
-/** A mock, as the row stores it. */
 export interface StoredMock {
   scenario?: string;
 }
 
-/** A server module, as the row stores it (Spec 4.3). */
+/** A server module (Spec 4.3). */
 export interface StoredSource {
   kind: 'module';
   entrypoint: string;
@@ -105,14 +100,14 @@ export class Connection {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** Creation order; what cursors hold. Text, since a bigint does not fit a number. */
+  /** Creation order, and the value of cursors. A string, because a bigint does not fit a number. */
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
   @Column('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
-  /** CASCADE: connections go with their namespace (Spec 4.13). */
+  /** CASCADE: connections are deleted with their namespace (Spec 4.13). */
   @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'connections_namespace_fk' })
   namespace: Relation<Namespace>;
@@ -128,8 +123,8 @@ export class Connection {
   targetKind: TargetKind;
 
   /**
-   * Null for uplinks and modules. Of a registry server its run address at creation; what is shown is computed. The values
-   * of a query are masked: `sealedUrl` has them.
+   * Null for uplinks and modules. For a registry server, its run address at creation; responses compute the current
+   * one. Query values are masked here and stored in `sealedUrl`.
    */
   @Column('text', { name: 'mcp_url', nullable: true })
   mcpUrl: string | null;
@@ -142,11 +137,11 @@ export class Connection {
   @Column('text', { name: 'mcp_url_hash', nullable: true, select: false })
   mcpUrlHash: string | null;
 
-  /** By id: another server that is later registered under the same name must not receive the calls. */
+  /** Stored by id: a server that is registered later under the same name must not receive the calls. */
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** SET NULL: the connection stays, with the status `server_deleted`. */
+  /** SET NULL: the connection is kept, with the status `server_deleted`. */
   @ManyToOne(() => Server, { nullable: true, onDelete: 'SET NULL' })
   @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'connections_server_fk' })
   server: Relation<Server> | null;
@@ -155,7 +150,7 @@ export class Connection {
   @Column('text', { name: 'server_name', nullable: true })
   serverName: string | null;
 
-  /** Null for other targets than modules. */
+  /** Null for targets other than modules. */
   @Column('jsonb', { nullable: true, select: false })
   source: StoredSource | null;
 
@@ -178,11 +173,11 @@ export class Connection {
   @Column('jsonb', { nullable: true })
   tools: ToolChoice | null;
 
-  /** Silence after which calls at MCP endpoints fail; null for `MCP_CALL_TIMEOUT_MS`. */
+  /** Time without data after which calls over MCP endpoints fail; null for `MCP_CALL_TIMEOUT_MS`. */
   @Column('integer', { name: 'call_timeout_ms', nullable: true })
   callTimeoutMs: number | null;
 
-  /** Headers sent upstream, sealed by the vault for this row's id; null when there are none. Never leaves the service. */
+  /** Headers sent upstream, sealed by the vault for this row's id; null without headers. Never returned. */
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 
@@ -190,7 +185,7 @@ export class Connection {
   @Column('text', { name: 'sealed_query', nullable: true, select: false })
   sealedQuery: string | null;
 
-  /** The owner's choices for the login at an authorization server; null without any. */
+  /** The owner's choices for authorization; null without any. */
   @Column('jsonb', { nullable: true })
   oauth: OAuthChoice | null;
 
@@ -198,13 +193,13 @@ export class Connection {
   @Column('text', { name: 'sealed_oauth_secret', nullable: true, select: false })
   sealedOauthSecret: string | null;
 
-  /** Counted up when a setup link was used or values changed, which ends the links handed out before. */
+  /** Incremented when a setup link is used or values change, which revokes older links. */
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
   /**
-   * Counted up with every change of target, headers, query, oauth, tools, timeout or tunnel, so that no process continues with an
-   * older channel. Name, metadata and recording leave it.
+   * Incremented by every change of target, headers, query, oauth, tools, timeout or tunnel, so that no process uses an
+   * older channel. Name, metadata and recording do not change it.
    */
   @Column('integer', { default: 1 })
   revision: number;
@@ -222,7 +217,7 @@ export class Connection {
   @Column('text', { name: 'status_message', nullable: true })
   statusMessage: string | null;
 
-  /** The time of the observation: an older one that is written later does not replace it. Null before the first. */
+  /** Time of the observation: an older one that arrives later does not replace it. Null before the first. */
   @Column({ type: 'timestamptz', name: 'status_seen_at', precision: 3, nullable: true, select: false })
   statusSeenAt: Date | null;
 
@@ -230,7 +225,7 @@ export class Connection {
   @Column('jsonb', { name: 'status_challenges', nullable: true, select: false })
   statusChallenges: string[] | null;
 
-  /** The newest 10 authorizations after `insufficient_scope`: bounds how often the same scopes are requested. */
+  /** The newest 10 authorizations after `insufficient_scope`: limits how often the same scopes are requested. */
   @Column('jsonb', { name: 'step_ups', default: [], select: false })
   stepUps: StepUp[];
 
@@ -238,26 +233,26 @@ export class Connection {
   @Column({ type: 'timestamptz', name: 'next_check_at', precision: 3, nullable: true, select: false })
   nextCheckAt: Date | null;
 
-  /** Consecutive failed checks: each doubles the time to the next one. */
+  /** Consecutive failed checks: each doubles the interval. */
   @Column('integer', { name: 'check_failures', default: 0, select: false })
   checkFailures: number;
 
-  /** The begin of the state. */
+  /** Start of the state. */
   @Column({ type: 'timestamptz', name: 'status_since', precision: 3, default: () => 'now()' })
   statusSince: Date;
 
-  /** The last good round trip; null before the first. */
+  /** Last successful round trip; null before the first. */
   @Column({ type: 'timestamptz', name: 'last_ok_at', precision: 3, nullable: true })
   lastOkAt: Date | null;
 
-  /** From the server's answer to `initialize`; null before the first round trip. */
+  /** From the response to `initialize`; null before the first round trip. */
   @Column('jsonb', { name: 'server_info', nullable: true })
   serverInfo: ServerInfo | null;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** While the operator suspends it: calls are refused. */
+  /** Calls are rejected while it is set. */
   @Column('jsonb', { nullable: true })
   suspended: Suspension | null;
 }

@@ -4,12 +4,11 @@ import type { McpCall, McpReply } from '../../../mcp/protocol/channel.js';
 
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** A connection was created, changed or deleted. */
     'connections.changed': ConnectionChange;
   }
 }
 
-/** The payload of `connections.changed`, between processes and in one. */
+/** The payload of `connections.changed`, between processes and within one. */
 export interface ConnectionChange {
   /** `<id of the namespace>/<connectionId>` */
   key: string;
@@ -17,15 +16,15 @@ export interface ConnectionChange {
   id: string;
   /** Null for a deleted connection. */
   revision: number | null;
-  /** True when it was suspended just now: its running calls end. */
+  /** True if it was just suspended: running calls are cancelled. */
   isSuspended?: boolean;
 }
 
 /** Events of connections in this process. A listener must not throw; the handle logs an error of an `answered` listener. */
 @Injectable()
 export class ConnectionEvents extends EventEmitter<{
-  /** A connection changed, in whatever process. The process that changed it emits this twice. */
+  /** A connection changed, in any process. The process that changed it emits this twice. */
   changed: [change: ConnectionChange];
-  /** The upstream answered a call of a connection whose calls are recorded (`recordingUntil`). */
+  /** The upstream returned the result of a call while the calls of the connection are recorded (`recordingUntil`). */
   answered: [connection: { id: string; recordingUntil: Date | null }, call: McpCall, reply: McpReply];
 }> {}

@@ -19,7 +19,7 @@ import { Connection } from './connection.entity.js';
 import { ResourceNotFoundError } from './connections.errors.js';
 import { jsonValuesOf, type MetadataFilter } from './metadata-filter.js';
 
-/** The columns that a response is made from. Sealed values are not among them. */
+/** The columns of a response, none of them sealed. */
 export const shownColumns = [
   'id',
   'connectionId',
@@ -42,15 +42,15 @@ export const shownColumns = [
   'createdAt',
 ] as const satisfies (keyof Connection)[];
 
-/** `slug` is that of the registry server; null for other targets. `suspended` is that of the namespace, too. */
+/** `slug` is that of the registry server; null for other targets. `suspended` includes that of the namespace. */
 export type ShownConnection = Pick<Connection, (typeof shownColumns)[number] | 'suspended'> & { slug: string | null };
 
-/** The columns that a target is made from, some of them sealed, and the owner of the connection. */
+/** The columns of a target, some of them sealed, and the owner of the connection. */
 export type TargetRow = {
   namespace: string;
   accountId: string;
   ownerName: string;
-  /** Why the operator suspended it, or its namespace; null for one in use. */
+  /** The operator's reason, for the connection or its namespace; null while in use. */
   suspended: string | null;
 } & Pick<
   Connection,
@@ -87,39 +87,35 @@ const targetWhere = (condition: string) =>
 const TARGET_BY_ID = targetWhere('c.id = $1');
 const TARGET_BY_NAME = targetWhere('c.namespace_id = $1 AND c.connection_id = $2');
 
-/** The filters of a list; every one must match. */
+/** All filters must match. */
 export interface ConnectionFilter {
   /** Only connections created before the one with this `seq`. */
   beforeSeq?: string;
   name?: string;
-  /** An exact URL: its hashes when it has a query. */
+  /** An exact URL; its hashes if it has a query. */
   mcpUrl?: string | { hashes: string[] };
   serverId?: string;
   state?: ConnectionState;
   metadata: MetadataFilter[];
 }
 
-/** The identity of a connection, and the end of its recording. */
 export type ConnectionRow = Pick<Connection, 'id' | 'recordingUntil'>;
 
-/** A connection that was just deleted. */
 export type DeletedConnection = Pick<Connection, 'id' | 'namespaceId' | 'connectionId' | 'targetKind'>;
 
 export type ByIds = { id: string } | { namespaceId: string; connectionId: string };
 
-/** The account that a connection belongs to. */
 const OWNER = '(SELECT own.account_id FROM namespaces own WHERE own.id = connection.namespace_id)';
 
-/** The first recheck of a connection whose first check broke off. */
+/** The first recheck of a connection whose first check did not finish. */
 export const FIRST_CHECK = "now() + interval '1 minute'";
 
 /** Connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
 
-/** A connection whose row was written. Null as revision: deleted. */
+/** Null as revision: deleted. */
 export type ChangedConnection = Pick<Connection, 'id' | 'namespaceId' | 'connectionId'> & { revision: number | null };
 
-/** SQL on the table `connections`. */
 @AccountQuotas({
   counts: {
     connections: `SELECT count(*) FROM namespaces n JOIN connections t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
@@ -130,7 +126,6 @@ export type ChangedConnection = Pick<Connection, 'id' | 'namespaceId' | 'connect
 export class ConnectionsRepository {
   constructor(@InjectRepository(Connection) private readonly connectionRepository: Repository<Connection>) {}
 
-  /** The columns that a target is made from; null when there is no such connection. */
   findTarget(where: ByIds): Promise<TargetRow | null> {
     const { dataSource } = this.connectionRepository.manager;
     return 'id' in where
@@ -138,12 +133,10 @@ export class ConnectionsRepository {
       : TARGET_BY_NAME.findOne(dataSource, [where.namespaceId, where.connectionId]);
   }
 
-  /** The columns that the API shows. */
   async findShown(where: ByIds): Promise<ShownConnection | null> {
     return (await this.selectShown().where(where).getRawOne<ShownConnection>()) ?? null;
   }
 
-  /** The name of the account that owns a namespace. */
   async ownerName(namespaceId: string): Promise<string> {
     const [row] = await this.connectionRepository.query<{ name: string }[]>(
       'SELECT a.name FROM namespaces n JOIN accounts a ON a.id = n.account_id WHERE n.id = $1',
@@ -152,7 +145,7 @@ export class ConnectionsRepository {
     return row?.name ?? '';
   }
 
-  /** Newest first. An index is read, whatever the depth of the page. */
+  /** Newest first. Reads an index at any depth of the list. */
   listShown(
     namespaceId: string,
     limit: number,
@@ -180,7 +173,7 @@ export class ConnectionsRepository {
     return rows.getRawMany<ShownConnection & { seq: string }>();
   }
 
-  /** The error for a connection that a namespace does not have, with its nearest connection id. */
+  /** Returns the error for a missing connection, with the most similar connection id. */
   async missing({ id: namespaceId, name }: OwnedNamespace, connectionId: string): Promise<ResourceNotFoundError> {
     const select = { connectionId: true };
     const where = { namespaceId };
@@ -189,7 +182,6 @@ export class ConnectionsRepository {
     return ResourceNotFoundError.ofConnection(name, connectionId, ids);
   }
 
-  /** Name and account of a connection, for a log line. */
   logNames(id: string): Promise<object> {
     return LogNamesRepository.find(this.connectionRepository.manager, 'connection', id);
   }
@@ -198,7 +190,7 @@ export class ConnectionsRepository {
     return this.connectionRepository.findOne({ where, select: { id: true, recordingUntil: true } });
   }
 
-  /** With `source` and the sealed URL, which other reads leave out. */
+  /** Includes `source` and the sealed URL, which other queries leave out. */
   findWithSource(where: ByIds): Promise<Connection | null> {
     return this.connectionRepository
       .createQueryBuilder('connection')
@@ -207,7 +199,7 @@ export class ConnectionsRepository {
       .getOne();
   }
 
-  /** With its namespace, sealed values and challenges. */
+  /** Includes the namespace, sealed values and challenges. */
   findForSetup(id: string): Promise<Connection | null> {
     return this.connectionRepository
       .createQueryBuilder('connection')
@@ -225,7 +217,7 @@ export class ConnectionsRepository {
 
   /** Connections of a namespace that have tokens to revoke, at most 1,000. */
   async idsWithTokens(namespaceId: string): Promise<string[]> {
-    // The table of modules/oauth, by name: an entity of another module cannot be imported.
+    // Names the table of modules/oauth in SQL: entities of other modules cannot be imported.
     const rows = await this.connectionRepository.query<{ id: string }[]>(
       `SELECT c.id FROM connections c JOIN upstream_credentials u ON u.owner_kind = 'connection' AND u.owner_id = c.id
         WHERE c.namespace_id = $1 AND u.state = 'active' LIMIT 1000`,
@@ -234,7 +226,9 @@ export class ConnectionsRepository {
     return rows.map(({ id }) => id);
   }
 
-  /** Ends setup links and pending authorizations of namespaces, and the OAuth logins to what they hold that is not public. */
+  /**
+   * Revokes setup links, pending authorizations, and OAuth access to everything in these namespaces that is not public.
+   */
   async endLogins(namespaceIds: string[], tx: EntityManager): Promise<void> {
     await tx.query(
       `UPDATE connections SET setup_epoch = setup_epoch + 1, revision = revision + 1 WHERE id IN (
@@ -271,7 +265,7 @@ export class ConnectionsRepository {
     return raw.length > 0;
   }
 
-  /** The members that a PUT may change, with the row locked; null if it was deleted. */
+  /** Reads the members that a PUT can change, and locks the row; null if it was deleted. */
   lock(id: string, tx: EntityManager): Promise<Connection | null> {
     return tx
       .createQueryBuilder(Connection, 'connection')
@@ -282,10 +276,10 @@ export class ConnectionsRepository {
   }
 
   /**
-   * Changes a connection and counts up its revision, so that no process continues with an older channel. Observations of
-   * the earlier revision no longer count.
+   * Changes a connection and increments its revision, so that no process uses an older channel. Observations of earlier
+   * revisions are ignored.
    *
-   * @param options `endLinks` ends the setup links handed out before; `setupEpoch` changes the row of that epoch only
+   * @param options `endLinks` revokes the setup links; `setupEpoch` changes the row only at this epoch
    * @returns false if there is no such row
    */
   async update(
@@ -311,8 +305,8 @@ export class ConnectionsRepository {
   }
 
   /**
-   * Columns of the row that depend on the address and that no PUT sends, as a new connection has them. Deletes the recorded
-   * calls.
+   * Returns columns that depend on the address and that no PUT sends, reset to those of a new connection. Deletes the
+   * recorded calls.
    */
   async forgetAddress(id: string, tx: EntityManager): Promise<QueryDeepPartialEntity<Connection>> {
     await tx.query('DELETE FROM recorded_calls WHERE connection_id = $1', [id]);
@@ -324,7 +318,7 @@ export class ConnectionsRepository {
     };
   }
 
-  /** Sets or ends the suspension of a connection, with a new revision. @returns null when there is none */
+  /** Suspends or reinstates a connection, with a new revision. @returns null if it does not exist */
   async suspend(
     actor: Actor,
     namespace: string,
@@ -341,7 +335,7 @@ export class ConnectionsRepository {
     return row ?? null;
   }
 
-  /** @returns null if there was no such row */
+  /** @returns null if it does not exist */
   async delete(actor: Actor, id: string): Promise<DeletedConnection | null> {
     const sql = `DELETE FROM connections WHERE id = $1
       RETURNING id, namespace_id AS "namespaceId", connection_id AS "connectionId", target_kind AS "targetKind"`;
@@ -351,12 +345,12 @@ export class ConnectionsRepository {
     return deleted ?? null;
   }
 
-  /** Raw rows: making entities of a hundred takes longer than finding them. */
+  /** Raw rows: creating a hundred entities takes longer than the query. */
   private selectShown(): SelectQueryBuilder<Connection> {
     const rows = this.connectionRepository
       .createQueryBuilder('connection')
       .leftJoin('connection.server', 'server')
-      // The name that a server has now is that of a missing one where the owner of the connection may not find it.
+      // If the owner of the connection cannot find the server, its slug is hidden, as that of a deleted one.
       .select(`CASE WHEN ${visibleToAccount('server', OWNER)} THEN server.slug END`, 'slug')
       .addSelect(
         'coalesce(connection.suspended, (SELECT n.suspended FROM namespaces n WHERE n.id = connection.namespace_id))',
@@ -368,9 +362,9 @@ export class ConnectionsRepository {
 }
 
 /**
- * A filter that may mean a string or another JSON value. Containment finds too much for objects and arrays (`{"a": 1}` finds
- * `{"a": 1, "b": 2}`), so these are compared as well. For other values containment is equality, and a second test would
- * mislead the planner (40 to 220 ms instead of 2).
+ * Adds a filter that can mean a string or another JSON value. Containment matches too much for objects and arrays
+ * (`{"a": 1}` finds `{"a": 1, "b": 2}`), so these are compared as well. For other values containment is equality, and a
+ * second test would mislead the planner (40 to 220 ms instead of 2).
  */
 function addMetadataFilter(rows: SelectQueryBuilder<Connection>, filter: MetadataFilter, i: number): void {
   const tests = jsonValuesOf(filter).map((value, j) => {

@@ -8,10 +8,10 @@ import type { QueryValues } from './connection.entity.js';
 
 const URL_CHARS_MAX = 2048;
 
-/** Metadata, or the names of tools, of one connection: they are in every response of a list. */
+/** Metadata, or tool names, of one connection: every list response contains them. */
 const DETAIL_BYTES_MAX = 16 * 1024;
 
-/** Headers, or query values, of one connection: they are sent with each request. */
+/** Headers, or query values, of one connection: every request sends them. */
 const VALUES_BYTES_MAX = 8 * 1024;
 
 /** RFC 9110 token. */
@@ -20,7 +20,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
 /** RFC 6749 appendix A.4. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 
-/** Headers that MCP or Slipway sets, or that change the framing or routing of the request. */
+/** Headers that MCP or Slipway sets, or that change the framing or routing of a request. */
 const OWN_HEADERS =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id)$/i;
 
@@ -50,13 +50,16 @@ function metadataFault(value: unknown): Fault {
   return isObject(value) ? detailFault(value) : 'must be an object';
 }
 
-/** The fault of the name of a header for an upstream: `invalid` is none, `reserved` is set by MCP or Slipway; null without one. */
+/**
+ * Returns the problem of a header name: `invalid`, or `reserved` if MCP or Slipway sets the header; null if it is
+ * valid.
+ */
 export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
   if (!HEADER_NAME.test(name)) return 'invalid';
   return OWN_HEADERS.test(name) ? 'reserved' : null;
 }
 
-/** The fault of headers for an upstream, as the end of a message about them; null without one. */
+/** Returns the problem of upstream headers, as the end of a message; null if they are valid. */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of strings';
   const names = new Set<string>();
@@ -74,7 +77,7 @@ export function headersFault(value: unknown): Fault {
   return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
 }
 
-/** The fault of query values, names included, as the end of a message; null without one. */
+/** Returns the problem of query values and their names, as the end of a message; null if they are valid. */
 export function queryFault(query: QueryValues): Fault {
   const bytes = Buffer.byteLength(JSON.stringify(query));
   return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
@@ -99,22 +102,21 @@ function scopesFault(value: unknown): Fault {
 /** An http or https URL of an MCP server, without credentials and fragment. */
 export const IsMcpUrl = checkWith('isMcpUrl', urlFault);
 
-/** An object of anything that jsonb can hold. */
+/** Any object that jsonb can store. */
 export const IsMetadata = checkWith('isMetadata', metadataFault);
 
-/** Headers that may be sent to an upstream. The fault names the header, never its value. */
+/** Headers for an upstream. The message names the header, never its value. */
 export const IsHeaders = checkWith('isHeaders', headersFault);
 
-/** Names of tools, or beginnings of names with `*`. */
+/** Names of tools, or prefixes that end with `*`. */
 export const IsToolPatterns = checkWith('isToolPatterns', toolPatternsFault);
 
-/** Scopes to ask an authorization server for. */
 export const IsScopes = checkWith('isScopes', scopesFault);
 
-/** Text that can be compared with a stored one. */
+/** A string that can be compared with a stored one. */
 export const IsStorableText = checkWith('isStorableText', storableFault);
 
-/** Keeps the value as it was sent: the transformation of bodies drops members such as `toString`. */
+/** Keeps the value as sent: the transformation of bodies drops members such as `toString`. */
 export function AsGiven(): PropertyDecorator {
   return Transform(({ obj, key }) => (obj as Record<string, unknown>)[key]);
 }

@@ -7,19 +7,17 @@ import { didYouMean } from '../../../platform/text/nearest.js';
 import { CallFailure } from '../../../mcp/protocol/failures.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../../run/run.errors.js';
 
-/** Where callers that can manage a connection settle a failure, and the name of its owner for all others. */
+/** Where callers that can manage a connection resolve a failure, and the owner's name for all others. */
 export interface SetupWays {
-  /** The setup page, for anyone who has the link. */
+  /** The setup page, for anyone with the link. */
   url: (holder: LinkHolder) => string;
-  /** The page for people signed in as the holder only. */
+  /** The page, only for a person signed in as the holder. */
   personUrl: (holder: LinkHolder) => Promise<string>;
-  /** The name of the namespace. */
   namespace: string;
-  /** The name of the account that owns the connection. */
   ownerName: string;
 }
 
-/** Who has to settle a state of a connection, for people who may only call it. */
+/** Names the owner as the one who has to set up a connection, for callers with the level `call`. */
 export function ownerMust(ownerName: string, state: 'auth_required' | 'input_required'): string {
   return state === 'auth_required'
     ? `The MCP server wants authorization. The owner of this connection, ${ownerName}, has to log in.`
@@ -27,8 +25,8 @@ export function ownerMust(ownerName: string, state: 'auth_required' | 'input_req
 }
 
 /**
- * A person must authorize: the upstream refused the credentials, or the stored authorization has ended. Only what
- * {@link forReader} returns has a link.
+ * A person must authorize: the upstream rejected the credentials, or the stored authorization is no longer valid. Only
+ * {@link forReader} adds a link.
  */
 class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(
@@ -57,7 +55,10 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   }
 }
 
-/** Values are missing or invalid. Published clients know the text for missing ones. Only {@link forReader} adds a link. */
+/**
+ * Values are missing or invalid. Published clients match the message for missing ones. Only {@link forReader} adds a
+ * link.
+ */
 export class ConnectionInputError extends McpRefusal {
   readonly failure = 'missing values';
   override readonly data: RequiredInputs & { setupUrl?: string };
@@ -78,13 +79,13 @@ export class ConnectionInputError extends McpRefusal {
     return new GuestInputError(ownerMust(ways.ownerName, 'input_required'));
   }
 
-  /** The message with the content of `data`, for clients that do not read it. */
+  /** Returns the message with the content of `data`, for clients that do not read it. */
   get fullMessage(): string {
     return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl ?? SETUP_PAGE} in a browser.`;
   }
 }
 
-/** Values are missing or invalid that only others may enter. */
+/** Values are missing or invalid that the caller cannot enter. */
 class GuestInputError extends McpRefusal {
   readonly failure = 'missing values';
 }
@@ -106,14 +107,14 @@ export class ConnectionInputRequiredError extends CallFailure {
 }
 
 /**
- * No such namespace, connection or tool, or not the caller's: the two look alike, byte for byte. Spec 7 fixes code and
- * message.
+ * The namespace, connection or tool does not exist or is hidden from the caller; both responses are equal to the byte.
+ * Spec 7 fixes code and message.
  */
 export class ResourceNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
 
-  /** @param advice for the owner of the namespace: the missing thing and the nearest name */
+  /** @param advice for the owner of the namespace: what is missing, and the most similar name */
   constructor(
     detail?: unknown,
     override readonly advice?: string,
@@ -121,30 +122,28 @@ export class ResourceNotFoundError extends DomainError {
     super('Resource not found', detail);
   }
 
-  /** No connection of this id in a namespace of the caller. */
   static ofConnection(namespace: string, id: string, ids: Iterable<string>): ResourceNotFoundError {
     const advice = `Your namespace "${namespace}" has no such connection.${didYouMean(id, ids)}`;
     return new ResourceNotFoundError({ connection: id }, advice);
   }
 
-  /** No tool or trigger of this name in a connection of the caller. */
   static ofItem(kind: 'tool' | 'trigger', connectionId: string, name: string, names: string[]): ResourceNotFoundError {
     const advice = `The connection "${connectionId}" has no such ${kind}.${didYouMean(name, names)}`;
     return new ResourceNotFoundError({ [kind]: name }, advice);
   }
 }
 
-/** The target of a connection cannot change. */
+/** Returns the error for a change of the target, which is fixed. */
 export function targetConflict(field: 'mcpUrl' | 'transport' | 'server' | 'source'): ConflictError {
   return new ConflictError(
     `The connection exists with another ${field}: delete it and create it again, or use another id.`,
   );
 }
 
-/** The upstream answered a tool call with a JSON-RPC error. */
+/** The upstream returned a JSON-RPC error for a tool call. */
 export class ToolError extends errorOf('unprocessable', 'tool_error') {}
 
-/** A fault of a module and its place. Lines and columns count from 1. */
+/** A problem of a module and its location. Lines and columns count from 1. */
 export interface SourceDiagnostic {
   path: string;
   line: number;
@@ -152,7 +151,7 @@ export interface SourceDiagnostic {
   message: string;
 }
 
-/** The module of a connection does not compile, or throws while it is loaded. The body is the one published clients read. */
+/** The module of a connection does not compile, or throws while it is loaded. Published clients read this body. */
 export class InvalidSourceError extends DomainError {
   readonly kind = 'invalid';
   readonly code = 'invalid_module';
@@ -163,7 +162,7 @@ export class InvalidSourceError extends DomainError {
     this.ownBody = { error: { code: this.code, message, diagnostics } };
   }
 
-  /** The compiled module failed, so the place in its source is unknown. */
+  /** The compiled module failed, so the location in its source is unknown. */
   static whileLoading(path: string, message: string): InvalidSourceError {
     return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [
       { path, line: 1, column: 1, message },
@@ -171,7 +170,7 @@ export class InvalidSourceError extends DomainError {
   }
 }
 
-/** A failure that a person can end on the setup page, with its link for callers that can manage the connection. */
+/** Adds the setup link to a failure that a person can resolve there, for callers that can manage the connection. */
 export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
     return new ConnectionAuthRequiredError(failure, ways);
@@ -182,7 +181,7 @@ export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   return failure;
 }
 
-/** The failure before {@link withSetupUrl}. */
+/** Returns the failure before {@link withSetupUrl}. */
 export function originalOf<T>(failure: T): T | Error {
   return (failure as { original?: Error } | null)?.original ?? failure;
 }

@@ -6,18 +6,17 @@ import { jsonIn } from '../../../platform/text/json-bounds.js';
 
 const PREFIX = 'metadata.';
 
-/** Filters of one list; each is one or two containment tests. */
+/** Filters of one list; each adds one or two containment tests. */
 const FILTERS_MAX = 16;
 
-/** One query parameter `metadata.{key}={value}`. */
 export interface MetadataFilter {
   key: string;
   value: string;
 }
 
 /**
- * The JSON values that a filter matches: its text and, since clients write other values as JSON, the parsed text. A value
- * that jsonb cannot hold is left out.
+ * Returns the JSON values that a filter matches: its string and, because clients send other values as JSON, the parsed
+ * string. Values that jsonb cannot store are left out.
  */
 export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
   const parsed = jsonIn(value);
@@ -25,7 +24,7 @@ export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
   return isOther ? [value, parsed] : [value];
 }
 
-/** Injects the `metadata.{key}={value}` parameters, which no DTO can list. */
+/** Injects the `metadata.{key}={value}` parameters, which a DTO cannot list. */
 export const MetadataFilters = createParamDecorator((_: unknown, context: ExecutionContext): MetadataFilter[] => {
   const filters = Object.entries(context.switchToHttp().getRequest<Request>().query).flatMap(([name, value]) => {
     if (!name.startsWith(PREFIX)) return [];

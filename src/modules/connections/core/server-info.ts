@@ -8,12 +8,11 @@ function record(value: unknown): Record<string, unknown> {
   return isObject(value) ? value : {};
 }
 
-/** Limits of the stored server info: a response may have 16 MB, and a list returns a hundred of them. */
+/** Limits of the stored server info: a response can have 16 MB, and a list returns a hundred of them. */
 const TEXT_CHARS_MAX = 2_000;
 const ICON_CHARS_MAX = 32_000;
 const ICONS_MAX = 8;
 
-/** The string members of these names. */
 function getText<Name extends string>(value: Record<string, unknown>, ...names: Name[]): Partial<Record<Name, string>> {
   const members = names.flatMap((name) => {
     const text = value[name];
@@ -24,7 +23,8 @@ function getText<Name extends string>(value: Record<string, unknown>, ...names: 
 }
 
 /**
- * Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25 some servers sent `sizes` as one string.
+ * Leaves out icons without a `src` or with a huge one. Before revision 2025-11-25, some servers sent `sizes` as one
+ * string.
  */
 function iconsOf(icons: unknown[]): Icon[] {
   return icons.slice(0, ICONS_MAX).flatMap((sentIcon) => {
@@ -39,8 +39,8 @@ function iconsOf(icons: unknown[]): Icon[] {
 }
 
 /**
- * The `serverInfo` of an upstream as it is stored: the known fields (Spec 2.1), each only in its own type and in text that
- * Postgres accepts. Other data of an upstream could make the connection unreadable.
+ * Returns the `serverInfo` of an upstream as stored: only the known fields (Spec 2.1) with their own types, in strings
+ * that Postgres accepts. Other data of an upstream could make the connection unreadable.
  */
 export function toStoredServerInfo(info: ServerInfo): ServerInfo {
   const members = record(info);

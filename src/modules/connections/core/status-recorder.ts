@@ -3,10 +3,10 @@ import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { connected, type ConnectionStatus } from './connection-status.js';
 import { StatusesRepository, type Observation } from './status.repository.js';
 
-/** Good outcomes of calls are written at most this often; a change of state is always written. */
+/** Successful calls are written at most this often; a change of state is always written. */
 const OK_EVERY_MS = 10_000;
 
-/** Writes the outcomes of calls into the status, behind the calls: no call waits for it. */
+/** Writes the outcomes of calls to the status without delaying them. */
 @Injectable()
 export class StatusRecorder implements OnApplicationShutdown {
   private readonly observed = new WriteBehind<string, Observation>('connection status', async (batch) => {
@@ -15,7 +15,6 @@ export class StatusRecorder implements OnApplicationShutdown {
 
   constructor(private readonly statusesRepository: StatusesRepository) {}
 
-  /** The observer of one channel of a connection. */
   observer({ id, revision }: { id: string; revision: number }): StatusObserver {
     return new StatusObserver({ id, revision }, this.observed);
   }
@@ -30,7 +29,7 @@ export class StatusRecorder implements OnApplicationShutdown {
   }
 }
 
-/** Keeps the last outcome of one channel, and records an outcome that differs from it. */
+/** Keeps the last outcome of one channel, and records only outcomes that differ. */
 export class StatusObserver {
   private last: ConnectionStatus | null = null;
   private okAt = 0;

@@ -12,28 +12,27 @@ import {
   type ConnectionStatus,
 } from './connection-status.js';
 
-/** The pause before the first recheck of a broken connection. It doubles with each failed one, up to an hour. */
+/** Before the first recheck of a broken connection. Doubles with each failure, up to an hour. */
 const FIRST_PAUSE_SECONDS = 60;
 const PAUSE_SECONDS_MAX = 3_600;
 
 const STEP_UP_MS = 60 * 60_000;
 
-/** Connections in one statement; the challenges of each may have 16 KB. */
+/** Connections per statement; the challenges of each can have 16 KB. */
 const ROWS_MAX = 500;
 
-/** The columns of a status and of its begin, in the order of all statements that write them. */
+/** The columns of a status and of its start, in the order of all statements that write them. */
 export const STATUS_COLUMNS = 'status_state, status_reason, status_message, status_inputs, status_since';
 
-/** The outcome of a call or check of a connection. */
 export interface Observation {
   id: string;
-  /** The revision of the row that was used. The observation does not count for a later one. */
+  /** The revision of the row that was used. Later revisions ignore the observation. */
   revision: number;
   status: ConnectionStatus;
-  /** True if the upstream said when to come again: a connection that is connected stays so. */
+  /** True if the upstream returned a retry time: a connected connection stays connected. */
   isWait?: boolean;
   at: Date;
-  /** The last good round trip; null if there was none. */
+  /** Last successful round trip; null without one. */
   okAt: Date | null;
   /** From the response to `initialize`; null if none was sent. */
   serverInfo: ServerInfo | null;
@@ -48,8 +47,8 @@ export class StatusesRepository {
   ) {}
 
   /**
-   * Writes observations, at most one of each connection. An observation that is older than the stored one, or of an earlier
-   * revision, is not written.
+   * Writes observations, at most one per connection. An observation that is older than the stored one, or of an earlier
+   * revision, is ignored.
    *
    * @param by a check sets the time of the next recheck; a call does so only if it changes the state
    * @returns the ids of the rows that were written
@@ -58,7 +57,7 @@ export class StatusesRepository {
     const ids: string[] = [];
     for (let from = 0; from < observations.length; from += ROWS_MAX) {
       const rows = await this.withStepUpLimit(observations.slice(from, from + ROWS_MAX));
-      // Each once: connections that shared a check share its server info, which may have 260 KB.
+      // Deduplicated: connections that share a check share its server info, which can have 260 KB.
       const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
       const records = rows.map(({ id, revision, status, isWait, at, okAt, serverInfo }) => {
         const { pace } = statusReasons[status.reason];
@@ -107,7 +106,7 @@ export class StatusesRepository {
     return ids;
   }
 
-  /** The recheck interval of working connections; null if they are not rechecked. */
+  /** Null if working connections are not rechecked. */
   get recheckSeconds(): number | null {
     const hours = this.env.connectionRecheckHours;
     return hours === 0 ? null : hours * 3_600;

@@ -47,7 +47,6 @@ type RegistryAddress = { name: string } | { slug: string };
 /** A slug as the first label of a host. */
 const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 
-/** Looks up the targets of connections in the registry. */
 @Injectable()
 export class TargetResolver {
   constructor(
@@ -60,11 +59,11 @@ export class TargetResolver {
   ) {}
 
   /**
-   * The target of a new connection in this namespace.
+   * Resolves the target of a new connection in this namespace.
    *
-   * @param caller must be allowed to call the server as well: connections call it with all rights of their owner
-   * @throws InvalidInputError, also for a server that does not exist, or that the caller or the owner of the namespace cannot
-   * find; AccessRequiredError for one that either can only find; KeyScopeError
+   * @param caller must be able to call the server as well: connections call it with all rights of their owner
+   * @throws InvalidInputError, including for a server that does not exist, or that the caller or the owner of the
+   *   namespace cannot find; AccessRequiredError for one that either can only find; KeyScopeError
    */
   async resolve(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<NewTarget> {
     const requested = requireNewTarget(body);
@@ -86,11 +85,11 @@ export class TargetResolver {
   }
 
   /**
-   * The change of the target: another query of its address, which holds values, or for its owner another address while the
+   * Resolves a change of the target: another query of its address, or, for its owner, another address while the
    * connection has never worked.
    *
    * @param existing with its `source` and sealed URL
-   * @returns `isMove`: the address is another one, and counts only if the connection has not worked meanwhile
+   * @returns `isMove`: the address changes, which is valid only if the connection has not worked meanwhile
    * @throws ConflictError for another target, InvalidInputError
    */
   async change(
@@ -116,7 +115,7 @@ export class TargetResolver {
     }
     if (requested.kind === 'server') throw targetConflict('server');
     if (server || existing.mcpUrl === null) throw targetConflict('mcpUrl');
-    // Clients also send back what they read, which is masked.
+    // Clients also send back the masked URL that they read.
     if (requested.url === existing.mcpUrl || requested.url === this.connectionValues.openUrl(existing)) return {};
     if (existing.statusState === 'input_required' && isSamePlace(requested.url, existing.mcpUrl)) {
       return { mcpUrl: requested.url };
@@ -149,13 +148,13 @@ export class TargetResolver {
     );
   }
 
-  /** The registry server that an address leads to, if the owner of the namespace may find it; otherwise null. */
+  /** Returns the registry server at an address if the owner of the namespace can find it; otherwise null. */
   async serverIdOf(address: string, namespace: OwnedNamespace): Promise<string | null> {
     const registryAddress = registryAddressOf(address, this.env);
     return registryAddress && ((await this.serverAt(registryAddress, namespace))?.id ?? null);
   }
 
-  /** The server with this qualified name, if the owner of the namespace may find it; otherwise null. */
+  /** Returns the server with this qualified name if the owner of the namespace can find it; otherwise null. */
   async serverNamed(name: string, namespace: OwnedNamespace): Promise<ServerRef | null> {
     try {
       return await this.serversService.find(parseQualifiedName(name), await this.ownerOf(namespace));
@@ -165,7 +164,7 @@ export class TargetResolver {
     }
   }
 
-  /** @param knownId of the server that the caller knows by the connection, which need not be visible to it */
+  /** @param knownId server that the caller knows from the connection, even if it cannot find it otherwise */
   private async serverOf(
     requested: RequestedTarget,
     namespace: OwnedNamespace,
@@ -197,9 +196,9 @@ function unknownServer(name: string): InvalidInputError {
 }
 
 /**
- * The server of this registry that an address means, which is then called without the network: our own run addresses, and
- * those on the hosts of the setting (`https://mcp.example.com/acme/weather[/mcp]`, `https://acme--weather.run.example.com`).
- * Null for any other address.
+ * Returns the server of this registry that an address names, which is then called without the network: our own run
+ * addresses, and those on the hosts of the setting (`https://mcp.example.com/acme/weather[/mcp]`,
+ * `https://acme--weather.run.example.com`). Null for any other address.
  */
 export function registryAddressOf(
   address: string,
@@ -222,7 +221,7 @@ export function registryAddressOf(
   return ownPath?.[1] === undefined ? null : { slug: ownPath[1] };
 }
 
-/** The decoded path, without the `/mcp` that clients add; null when it cannot be decoded. */
+/** Returns the decoded path without the `/mcp` that clients append; null if it cannot be decoded. */
 function segmentsOf({ pathname }: URL): string[] | null {
   try {
     const segments = pathname

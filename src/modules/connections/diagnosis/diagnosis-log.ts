@@ -8,7 +8,7 @@ const EVIDENCE_CHARS_MAX = 400;
 /** Shorter values are not redacted: they also occur in ordinary words. */
 const SECRET_CHARS_MIN = 4;
 
-/** A failed step; the steps behind it are skipped. */
+/** A failed step; later steps are skipped. */
 export class StepFailedError extends Error {
   constructor(
     readonly step: DiagnosisStepName,
@@ -72,7 +72,6 @@ export class DiagnosisLog {
     this.add(step, 'skipped', evidence, 0);
   }
 
-  /** Adds the planned steps that were not run. */
   skipRest(planned: readonly DiagnosisStepName[]): void {
     for (const step of planned) {
       if (!this.steps.some((entry) => entry.step === step)) this.skip(step, 'Skipped, since an earlier step failed.');

@@ -1,16 +1,16 @@
 /**
- * Finds out why a connection does not work: `GET …/diagnosis`. Steps from the target over DNS, egress rules, socket,
- * TLS and HTTP to the list of tools; each has one line of evidence, and the first that fails ends the run.
+ * Finds out why a connection does not work: `GET …/diagnosis`. The steps are target, DNS, egress rules, socket, TLS,
+ * HTTP and the list of tools; each has one line of evidence. The run stops at the first failure.
  *
- * Network steps use a socket of their own and send no request (`probes.ts`). The session is opened on a fresh channel,
- * and the list is read in the session that calls use, because a server that opens a new one may have lost that. The
- * outcome becomes the connection's status, and the verdict says what to do next.
+ * Network steps use their own socket and send no request (`probes.ts`). The MCP session is opened on a new channel, but
+ * the tools are listed in the session that calls use, because a server that opens a new one might have lost that. The
+ * outcome becomes the connection's status.
  *
- * Where the server requires a login, `discovery`, `client` and `token` say how far it gets without a person. `client`
- * registers Slipway where the login itself would. A login that cannot begin is the verdict, and not the page that begins it.
+ * If the server requires authorization, `discovery`, `client` and `token` show how far it gets without a person.
+ * `client` registers Slipway where the authorization itself would.
  *
- * At most 20 s, 8 concurrently, 3 of them for one account (503 beyond). Evidence never has the secrets that the
- * connection sends, nor the address of a registry server, which is its publisher's.
+ * At most 20 s, 8 concurrently, 3 of them for one account (503 beyond). Evidence never contains the secrets that the
+ * connection sends, nor the address of a registry server, which only its publisher can see.
  */
 import { Injectable } from '@nestjs/common';
 import { UpstreamTimeoutError } from '../../../mcp/protocol/mcp-errors.js';
@@ -35,7 +35,6 @@ import { DiagnosisLog, StepFailedError } from './diagnosis-log.js';
 import type { DiagnosisDto, DiagnosisStepName } from './diagnosis.dto.js';
 import { probeSession, probeTools, NetworkProbe, type NetworkPlace } from './probes.js';
 
-/** The time of all steps together. */
 const DIAGNOSIS_MS_MAX = 20_000;
 
 /** Concurrent diagnoses of this process and of one account, and the wait for a slot. */
@@ -45,10 +44,8 @@ const SLOT_WAIT_MS = 5_000;
 
 const network = ['target', 'dns', 'guard', 'connect', 'tls', 'http', 'era', 'authorization', 'list'] as const;
 
-/** The steps in the network. */
 const networkSteps = ['dns', 'guard', 'connect', 'tls'] as const;
 
-/** The steps for each kind of target. */
 const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = {
   url: network,
   server: network,
@@ -57,7 +54,6 @@ const planned: Record<ConnectionTarget['kind'], readonly DiagnosisStepName[]> = 
   uplink: ['target', 'tunnel', 'era', 'list'],
 };
 
-/** Runs the steps of a diagnosis. */
 @Injectable()
 export class DiagnosisService {
   private readonly slots = new KeyedLimiter(CONCURRENT_EACH_MAX, CONCURRENT_MAX, SLOT_WAIT_MS);
@@ -77,7 +73,7 @@ export class DiagnosisService {
   ) {}
 
   /**
-   * Runs the steps one after another, in 20 s at most. A request during a diagnosis gets the result of that one.
+   * Runs the steps in sequence, for at most 20 s. Concurrent requests share one diagnosis.
    *
    * @throws ResourceNotFoundError, NoSlotError
    */
@@ -91,7 +87,7 @@ export class DiagnosisService {
       this.running.set(target.id, running);
     }
     const diagnosis = await running;
-    // Other callers share the result, which has no link.
+    // The shared result has no setup link.
     const { setupUrl, authorizationUrl } = (await this.connectionReader.get(namespace, connectionId, caller)).status;
     return { ...diagnosis, status: { ...diagnosis.status, setupUrl, authorizationUrl } };
   }
@@ -122,9 +118,9 @@ export class DiagnosisService {
         case 'uplink':
           await this.probeTunnel(namespace, target, log, msLeft);
       }
-      // The list is read in the session that calls use: a server that opens a new one may have lost that.
+      // Lists in the session that calls use: a server that opens a new one might have lost that.
       const channel = await this.connectionHandles.find(namespace, target.connectionId);
-      // Another channel than that of calls could start another program.
+      // A channel other than that of calls could start another program.
       if (!isInNetwork) await probeSession(channel, log, msLeft, { overHttp: false });
       await probeTools(channel, log, msLeft);
       observer.succeeded();
@@ -157,7 +153,7 @@ export class DiagnosisService {
     };
   }
 
-  /** The steps of the login that a connection needs. @returns the step at which a login would stop; null where it may begin */
+  /** Runs the authorization steps. @returns the step at which an authorization would stop; null if it can begin */
   private async probeLogin(
     target: ConnectionTarget,
     reason: Error,
@@ -168,7 +164,7 @@ export class DiagnosisService {
     const login = code && LOGINS.has(code) ? await this.connectionSetupService.loginOf(target.id) : null;
     if (!login) return null;
     const { owner, request } = login;
-    // The address of a registry server is its publisher's.
+    // Only the publisher can see the address of a registry server.
     const hideHost = (text: string) =>
       target.kind === 'server' ? text.replaceAll(new URL(request.upstreamUrl).host, target.serverName) : text;
     const probe = async (work: Promise<string>) =>
@@ -188,7 +184,7 @@ export class DiagnosisService {
       if (typeof outcome === 'string') log.ok('discovery', outcome, ms);
       else if (!(outcome.detail instanceof NoAuthorizationServerError)) log.fail('discovery', outcome, ms);
       else {
-        // The page of the connection takes a key.
+        // The setup page accepts a key.
         log.skip('discovery', outcome.message);
         log.skipRest(LOGIN_STEPS);
         return null;
@@ -204,7 +200,7 @@ export class DiagnosisService {
       const { step } = error;
       const cause = (error.reason as OAuthSetupError).detail;
       log.skipRest(LOGIN_STEPS);
-      // The page of the connection asks for a client.
+      // The setup page asks for a client.
       const isOpen = step === 'token' || cause instanceof OAuthClientNeededError;
       return isOpen ? null : { step, nextStep: loginAdvice[step] ?? '' };
     }
@@ -251,7 +247,7 @@ export class DiagnosisService {
   }
 }
 
-/** The advice for a failed step, used where the status has no more precise one. */
+/** The advice for a failed step, unless the status has a more precise one. */
 const advice: Partial<Record<DiagnosisStepName, string>> = {
   dns: 'check the host name, and that DNS of the service knows it.',
   guard: 'use a public address, or ask the operator to allow this one in EGRESS_ALLOW.',
@@ -264,7 +260,7 @@ const advice: Partial<Record<DiagnosisStepName, string>> = {
 
 const LOGIN_STEPS = ['discovery', 'client', 'token'] as const;
 
-/** The reasons of a status that a login ends. */
+/** The reasons that an authorization resolves. */
 const LOGINS: ReadonlySet<StatusReason> = new Set([
   'unauthorized',
   'insufficient_scope',
@@ -272,7 +268,7 @@ const LOGINS: ReadonlySet<StatusReason> = new Set([
   'authorization_unavailable',
 ]);
 
-/** The advice for a login that cannot begin. */
+/** The advice for an authorization that cannot begin. */
 const loginAdvice: Partial<Record<DiagnosisStepName, string>> = {
   discovery:
     'Ask the operator of the MCP server to fix its metadata. The owner of the connection can PUT it with ' +
@@ -282,11 +278,11 @@ const loginAdvice: Partial<Record<DiagnosisStepName, string>> = {
     '"oauth": {"clientId": …, "clientSecret": …} of a client that is registered there.',
 };
 
-/** The advice where the address belongs to a publisher. */
+/** The advice for an address that belongs to a publisher. */
 const PUBLISHER = 'ask the publisher of the server: the address is theirs.';
 const ofAddress: ReadonlySet<DiagnosisStepName> = new Set(['dns', 'guard', 'connect', 'tls', 'http', 'era']);
 
-/** The result of a diagnosis, in one sentence that says what to do. */
+/** Returns the result of a diagnosis and the next step as a message. */
 function verdictOf(
   target: ConnectionTarget,
   failed: StepFailedError | null,
@@ -306,7 +302,7 @@ function verdictOf(
   return `It stops at ${step}: ${act}`;
 }
 
-/** Reasons whose advice is less precise than that of the step. */
+/** Reasons with less precise advice than the step has. */
 const vague: ReadonlySet<string> = new Set(['unreachable', 'timeout']);
 
 function lowerFirst(sentence: string): string {

@@ -10,17 +10,16 @@ import { DomainError } from '../../../platform/errors/domain-error.js';
 import { quote } from '../../../platform/text/quoted.js';
 import { statusAfter } from '../core/connection-status.js';
 
-/** The address that is probed. */
 export interface NetworkPlace {
   url: URL;
-  /** The name of the server, for readers who may not see its address; null for those who may. */
+  /** The name of the server, for readers who cannot see its address; null for those who can. */
   alias: string | null;
 }
 
 /** Codes of errors of Node and OpenSSL in a TLS handshake. */
 const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/;
 
-/** Probes the network to a server: DNS, egress rules, a socket, TLS. Sends no request. */
+/** Probes the network path to a server: DNS, egress rules, a socket, TLS. Sends no request. */
 export class NetworkProbe {
   private readonly host: string;
 
@@ -60,7 +59,7 @@ export class NetworkProbe {
     await this.dial(url);
   }
 
-  /** Socket and TLS are opened in one step; the error shows which of them failed. */
+  /** Opens socket and TLS in one step; the error shows which of them failed. */
   private async dial(url: URL): Promise<void> {
     const isSecure = url.protocol === 'https:';
     const startedAt = performance.now();
@@ -90,7 +89,9 @@ export class NetworkProbe {
     return withinDeadline(work, this.msLeft(), `${this.host} did not answer in time.`);
   }
 
-  /** An error whose message may be shown. @param hidden the message for readers who may not see the address */
+  /**
+   * Returns an error whose message is safe to return. @param hidden the message for readers who cannot see the address
+   */
   private failure(error: unknown, hidden: string, failure?: 'blocked'): UpstreamFailure {
     const { url, alias } = this.place;
     return alias === null
@@ -123,7 +124,7 @@ export async function probeSession(
   }
 }
 
-/** Lists the tools of a server, and calls none of them. @throws StepFailedError */
+/** Lists the tools of a server, without calling any. @throws StepFailedError */
 export async function probeTools(channel: Channel, log: DiagnosisLog, msLeft: () => number): Promise<void> {
   const list = async () => {
     const { length } = await new ToolCatalog(channel).list(msLeft());
@@ -132,7 +133,7 @@ export async function probeTools(channel: Channel, log: DiagnosisLog, msLeft: ()
   await log.run('list', list, requireFailure);
 }
 
-/** The step at which a failure to open the session happened. */
+/** Returns the step at which opening the session failed. */
 function stepOf(failure: Error): 'http' | 'era' | 'authorization' {
   const { detail } = failure as DomainError;
   return failureOf(detail instanceof UpstreamError ? detail : failure).step;

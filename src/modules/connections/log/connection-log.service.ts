@@ -10,7 +10,6 @@ import type { FoundCall } from '../../logs/invocation.types.js';
 
 const UNKNOWN = { guardMs: null, queueMs: null, connectMs: null, firstByteMs: null, totalMs: 0 };
 
-/** Reads the logs of connections. */
 @Injectable()
 export class ConnectionLogService {
   constructor(
@@ -19,8 +18,8 @@ export class ConnectionLogService {
   ) {}
 
   /**
-   * The newest matching calls. A guest reads its own, over all its keys, apps and browsers, without console output and
-   * reasons of failures: these may have words and addresses of the MCP server.
+   * Finds the newest matching calls. A caller with the level `call` reads only its own, over all its keys, apps and
+   * browsers, without console output and failure messages, which can contain content and addresses of the MCP server.
    *
    * @throws ResourceNotFoundError, and the errors of `ConnectionCallsService.find`
    */
@@ -41,7 +40,7 @@ export class ConnectionLogService {
   }
 }
 
-/** Lists every field the response may contain. */
+/** Lists every field of the response, so that no other is returned. */
 function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
   const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
   return {

@@ -11,24 +11,21 @@ import { domainErrorOf } from '../../../platform/errors/error-body.js';
 import type { ConnectionCall, InvocationOutcome } from '../../logs/invocation.types.js';
 import { originalOf, ResourceNotFoundError, ToolError } from '../core/connections.errors.js';
 
-/** Maximum length of the message of a failure. */
 const MESSAGE_CHARS_MAX = 1_000;
 
 /**
- * Collects the connection's view of one request. Of its content only the method, the tool's name, the code of an error and
- * the `isError` of a result are read.
+ * Collects the connection's view of one request. Reads no content except the method, the tool's name, the code of an
+ * error and the `isError` of a result.
  */
 export class CallRecord extends RequestRecord {
-  /** The row id of the connection that was called; null while it is unknown, and if there is none. */
+  /** The row id of the connection that was called; null while unknown, and if it does not exist. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
-  /** Receives the call as it is recorded. */
+  /** Receives the recorded call. */
   onRecorded: (call: ConnectionCall) => void = () => undefined;
-  /** Request id and trace context, which go upstream. */
+  /** Request id and trace context, which are sent upstream. */
   readonly trace: TraceHeaders;
-  /** The code of a JSON-RPC error of the upstream. */
   private errorCode: number | null = null;
-  /** The result of the tool has `isError: true`. */
   private isToolError = false;
 
   constructor({ headers }: Pick<IncomingMessage, 'headers'>, origin: CallOrigin | null) {
@@ -41,7 +38,9 @@ export class CallRecord extends RequestRecord {
     this.isToolError = this.toolName !== null && isErrorResult(reply);
   }
 
-  /** The call to record; null for notifications, responses, and requests to a connection that does not exist. */
+  /**
+   * Returns the call to record; null for notifications, responses, and requests to a connection that does not exist.
+   */
   finish({ method, url, status }: { method: string; url: string; status: number }): ConnectionCall | null {
     const { connectionId } = this;
     if (connectionId === null || this.isResponse || this.rpcMethod?.startsWith('notifications/')) return null;
@@ -70,7 +69,7 @@ export class CallRecord extends RequestRecord {
     };
   }
 
-  /** The failure as the log shows it. Of an upstream's error only the code: its text may repeat arguments. */
+  /** Returns the failure as the log shows it. For an upstream error only the code: its message can repeat arguments. */
   private shownFailure(): { name: string; message: string } | null {
     const { failure, errorCode } = this;
     if (failure instanceof ResourceNotFoundError) {
@@ -94,10 +93,8 @@ export class CallRecord extends RequestRecord {
   }
 }
 
-/** The parts of an HTTP request that its record contains. */
 export type RecordedRequest = Pick<IncomingMessage, 'method' | 'url' | 'headers'>;
 
-/** Records requests to connections. */
 @Injectable()
 export class LogRecorder {
   constructor(
@@ -105,7 +102,7 @@ export class LogRecorder {
     private readonly callEvents: CallEvents,
   ) {}
 
-  /** Runs the work of one request and records it when it ends. @throws the error of `work` */
+  /** Runs one request and records it at its end. @throws the error of `work` */
   async record<T>(
     request: RecordedRequest,
     origin: CallOrigin | null,

@@ -1,14 +1,14 @@
 /**
  * Channels of simulated connections (mocks), which contact no server.
  *
- * A mock has the server as it was when the mock was created, in `connection_mocks`, and one simulator by its scenario:
- * a fixture (JSON with `tools`), a recording (`replay:<connectionId>`), prose for the operator's language model
- * (`SIMULATOR_URL`), a state (`fail:<state>`), in which every request fails as one of a real connection does, or none: values
- * made from the schemas. Calls of all processes have one order, by a lock on the mock's row, so that a fixture or recording
- * advances alike for everybody.
+ * A mock keeps the server as it was at its creation, in `connection_mocks`, and has one simulator, chosen by its
+ * scenario: a fixture (JSON with `tools`), a recording (`replay:<connectionId>`), prose for the operator's language
+ * model (`SIMULATOR_URL`), a state (`fail:<state>`), in which every request fails as in a real connection, or none:
+ * values made from the schemas. A lock on the mock's row orders the calls of all processes, so that a fixture or
+ * recording advances once per call.
  *
- * A mock never changes, so it is cached without expiry: 64 MB of JSON. Answers that are no real ones say
- * so in `_meta`, as do patterns of schemas that are not checked.
+ * A mock never changes, so it is cached without expiry: 64 MB of JSON. `_meta` marks simulated results, and patterns of
+ * schemas that are not checked.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -45,13 +45,13 @@ import { createHash } from 'node:crypto';
 import { patternsOf } from '../../../platform/json-schema/patterns.js';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 
-/** The frozen servers that one process caches, in characters of JSON. */
+/** Cached servers of one process, in characters of JSON. */
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =
   'The scenario was not interpreted: this service has no language model. A JSON object with "tools" is read as a fixture.';
 
-/** Answers with recorded results of the same tool and equal arguments, in order; the last one repeats. */
+/** Replays the recorded results of the same tool and equal arguments, in order; the last one repeats. */
 class ReplaySimulator implements Simulator {
   private readonly results = new Map<string, string[]>();
 
@@ -77,16 +77,15 @@ class ReplaySimulator implements Simulator {
   }
 }
 
-/** The value that a mock in the state `input_required` misses. */
+/** The value that is missing in the state `input_required`. */
 const MISSING_HEADER = 'X-Api-Key';
 
-/** `Retry-After` of a mock that answers 429. */
+/** `Retry-After` of a mock in the state `429`. */
 const RETRY_AFTER_SECONDS = '5';
 
-/** In place of the address of the server, which the failures of connections do not name. */
+/** Replaces the address of the server, which failures of connections never name. */
 const NOWHERE = new URL('http://simulated.invalid/mcp');
 
-/** A simulated connection. */
 export interface MockTarget {
   id: string;
   namespaceId: string;
@@ -94,12 +93,11 @@ export interface MockTarget {
   scenario: string | null;
 }
 
-/** Creates the channels of simulated connections. */
 @Injectable()
 export class MockChannels implements ConnectionTransport<'mock'> {
   private readonly cache = new LRUCache<string, { server: Promise<SimulatedServer>; chars: number }>({
     maxSize: CACHED_CHARS_MAX,
-    // A mock takes some memory besides its JSON.
+    // A mock needs some memory in addition to its JSON.
     sizeCalculation: ({ chars }) => chars + 4_000,
   });
 
@@ -136,7 +134,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
     const server = { ...row.server, tools: row.server.tools?.map(withUncheckedPatterns) ?? null };
     const schema = new SchemaSimulator(server, target.namespaceId);
     const { simulator, chars } = await this.simulatorFor(target, schema);
-    // Calls of this process queue here, so that a mock holds one database connection at most.
+    // Calls of this process queue here, so that a mock uses at most one database connection.
     let tail: Promise<unknown> = Promise.resolve();
     const simulated: SimulatedServer = {
       server,
@@ -167,7 +165,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
         this.mocksRepository.countRequest(namespaceId, quota);
       const modelled = provider && new ModelSimulator(schema, provider, { namespaceId, scenario: text, countRequest });
       if (modelled || text === null) return { simulator: modelled ?? schema, chars: 0 };
-      // The answers of the schemas alone say that they replace the interpretation of prose.
+      // Results made from the schemas alone carry the reason that no prose was interpreted.
       return {
         simulator: { prepare: async (call) => fallback(await schema.prepare(call), NOT_INTERPRETED) },
         chars: 0,
@@ -183,7 +181,7 @@ export class MockChannels implements ConnectionTransport<'mock'> {
   }
 }
 
-/** The failure of a request of a connection to this server that is in this state. */
+/** Returns the error of a request of a connection in this state. */
 function failureIn(state: MockState, serverName: string): Error {
   if (state === 'auth_required') return new ServerAuthRequiredError(serverName, '', ['Bearer']);
   if (state === 'input_required') {
@@ -201,7 +199,7 @@ function keyOf({ tool, arguments: args }: ToolCall): string {
     .slice(0, 32);
 }
 
-/** The tool; when patterns of its schemas are not checked, its `_meta` says which ones and why. */
+/** Adds to the `_meta` of a tool which patterns of its schemas are not checked, and why. */
 function withUncheckedPatterns(tool: JsonObject): JsonObject {
   const unchecked = ['inputSchema', 'outputSchema'].flatMap((name) =>
     patternsOf(tool[name]).flatMap(({ place, refusal }) =>

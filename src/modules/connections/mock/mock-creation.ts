@@ -18,20 +18,18 @@ import { MocksRepository } from './mock.repository.js';
 import { readScenario, requireTools } from './simulator/fixture.js';
 import type { FrozenServer } from './simulator/simulator.js';
 
-/** Largest frozen server, as JSON. */
 const SERVER_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Tools of one server whose inferred schemas are read: each costs a query. */
 const INFERRED_MAX = 200;
 
-/** A mock before its connection's row exists. */
 export interface NewMock {
   server: ServerOffers & Pick<FrozenServer, 'inferred'>;
-  /** Recorded calls to replay, as JSON texts. */
+  /** Recorded calls to replay, as JSON strings. */
   replies: string[];
 }
 
-/** Creates mocks: freezes what a server offers now. */
+/** Creates mocks from a snapshot of what a server offers now. */
 @Injectable()
 export class MockCreation {
   constructor(
@@ -45,10 +43,11 @@ export class MockCreation {
   ) {}
 
   /**
-   * The mock of a new connection; null for a real connection.
+   * Prepares the mock of a new connection; null for a real connection.
    *
    * @throws InvalidInputError for a server without a successful release or larger than 4 MB, a broken fixture, and a
-   *   replay of a connection without recorded calls; GrantLevelError and KeyScopeError for a replay by a caller that cannot
+   *   replay of a connection without recorded calls; GrantLevelError and KeyScopeError for a replay by a caller that
+   *   cannot
    *   read recorded calls
    */
   async prepare(
@@ -85,13 +84,13 @@ export class MockCreation {
     return { server, replies };
   }
 
-  /** Part of the transaction that creates the connection. @param id of its row */
+  /** Runs in the transaction that creates the connection. @param id of its row */
   async insert(id: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
     const sealed = replies.map((text) => this.vault.seal(text, id));
     await this.mocksRepository.insert({ id, server, replies: sealed }, tx);
   }
 
-  /** The recorded calls of a connection of this namespace, as JSON texts in their order. */
+  /** Reads the recorded calls of a connection of this namespace, as JSON strings in their order. */
   private async readCalls(
     { id: namespaceId, name }: OwnedNamespace,
     connectionId: string,

@@ -4,7 +4,7 @@ import type { MockModelProvider } from './simulator/model-simulator.js';
 /** The language model of mocks in this process. @stability preview */
 @Injectable()
 export class MockModels {
-  /** Null without a module that provides one: schemas answer. */
+  /** Null without a module that provides one: results are then made from the schemas. */
   provider: MockModelProvider | null = null;
 }
 

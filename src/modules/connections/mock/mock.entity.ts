@@ -2,7 +2,7 @@ import { Column, Entity, ForeignKey, PrimaryColumn } from 'typeorm';
 import { Connection } from '../core/connection.entity.js';
 import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 
-/** Number of requests to the language model by a namespace on one day. Only the current day is stored. */
+/** Requests of a namespace to the language model on one day. Only the current day is stored. */
 @Entity('simulator_days')
 export class SimulatorUsage {
   /** By the database's clock. */
@@ -17,15 +17,15 @@ export class SimulatorUsage {
   calls: number;
 }
 
-/** A recorded call that a mock replays: its own copy, made with the mock. */
+/** A recorded call that a mock replays: a copy that belongs to the mock. */
 @Entity('mock_replies')
 export class MockReply {
-  /** CASCADE: the copy goes with its mock. */
+  /** CASCADE: deleted with its mock. */
   @ForeignKey(() => ConnectionMock, { name: 'mock_replies_mock_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
 
-  /** In the order of recording, from 1. */
+  /** Order of the recording, from 1. */
   @PrimaryColumn('integer')
   place: number;
 
@@ -34,10 +34,10 @@ export class MockReply {
   sealed: string;
 }
 
-/** A call that a simulated connection answered. The newest 1,000 of each are stored. */
+/** A call of a simulated connection. The newest 1,000 of each are stored. */
 @Entity('mock_calls')
 export class MockCall {
-  /** CASCADE: the history goes with its mock. */
+  /** CASCADE: deleted with its mock. */
   @ForeignKey(() => ConnectionMock, { name: 'mock_calls_mock_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
@@ -72,7 +72,7 @@ export class ConnectionMock {
   @Column('integer', { default: 0 })
   calls: number;
 
-  /** Calls that each fixture rule and each recorded call has answered, by key. */
+  /** Uses of each fixture rule and each recorded call, by key. */
   @Column('jsonb', { default: {} })
   uses: UseCounts;
 }

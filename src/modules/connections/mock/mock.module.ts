@@ -12,7 +12,6 @@ import { MockCreation } from './mock-creation.js';
 import { MockModels, MockRecordings } from './mock-models.service.js';
 import { MocksRepository } from './mock.repository.js';
 
-/** Simulated connections. */
 @Module({})
 export class MockModule {
   static readonly forRoles = roleModule((env) => ({

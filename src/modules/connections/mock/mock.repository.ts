@@ -9,10 +9,9 @@ import { deletionTime } from '../../../platform/database/deletion-time.js';
 /** Newest calls of one mock that are stored. */
 const CALLS_MAX = 1_000;
 
-/** Longest arguments and longest answer of a call that are stored, as JSON. */
+/** Longest arguments and longest result that are stored, as JSON. */
 const TEXT_CHARS_MAX = 16 * 1024;
 
-/** The rows of mocks, their calls, and the daily usage of the language model. */
 @Injectable()
 export class MocksRepository {
   constructor(
@@ -50,9 +49,9 @@ export class MocksRepository {
   }
 
   /**
-   * Appends a call and answers it under the lock of the mock's row: calls of all processes have one order.
+   * Appends a call and computes its result under the lock of the mock's row, which orders the calls of all processes.
    *
-   * @throws ResourceNotFoundError when the connection was deleted
+   * @throws ResourceNotFoundError if the connection was deleted
    */
   appendCall(id: string, call: ToolCall, answerer: Answerer): Promise<Answer> {
     return this.database.transaction(async (tx) => {
@@ -80,7 +79,7 @@ export class MocksRepository {
     });
   }
 
-  /** Counts a request to the language model. @returns false when a quota of the day is used up */
+  /** Counts a request to the language model. @returns false if a quota of the day is used up */
   async countRequest(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
     const rows = await this.database.query<{ calls: number }[]>(
       `INSERT INTO simulator_days AS d (day, namespace_id, calls)
@@ -96,7 +95,7 @@ export class MocksRepository {
   }
 }
 
-/** JSON text; null when it is too long: a cut text would be no JSON. */
+/** Returns the value as JSON; null if it is too long: cut JSON is invalid. */
 function toShortJson(value: unknown): string | null {
   const text = JSON.stringify(value);
   return text.length > TEXT_CHARS_MAX ? null : text;

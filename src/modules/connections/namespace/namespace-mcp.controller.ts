@@ -108,7 +108,7 @@ export class NamespaceMcpController {
     return this.serve(request, response);
   }
 
-  /** Ends a client's session. */
+  /** Closes the MCP session of a client. */
   @McpSessionRoute(Delete, toolsOfConnections)
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);

@@ -19,20 +19,19 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ConnectionEvents } from '../core/connection.events.js';
 import { Connection } from '../core/connection.entity.js';
 
-/** Open aggregate channels of this process at most. */
+/** Open aggregate channels of this process. */
 const AGGREGATES_MAX = 1_000;
 
-/** Most members of an aggregate, the newest: a namespace may have a million connections. */
+/** Members of an aggregate, newest first: a namespace can have a million connections. */
 const MEMBERS_MAX = 1_000;
 
-/** Cached lists of members, of some hundred KB at most. A change of a connection is also announced at once. */
+/** Cached member lists, each up to some hundred KB. Changes of connections also drop them immediately. */
 const CACHED_MAX = 200;
 
-/** The connections of namespaces, as members of the aggregate MCP endpoint. */
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
   private readonly cachedMembers = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX });
-  /** Events are named by the id of the namespace. */
+  /** Event names are ids of namespaces. */
   private readonly changes = new EventEmitter().setMaxListeners(0);
 
   constructor(
@@ -46,12 +45,15 @@ export class NamespaceMembers implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
-  /** No query while they were read in the last 5 s. */
+  /** Without a query if they were read in the last 5 s. */
   async membersOf(namespaceId: string): Promise<AggregateMembers> {
     return (await this.cachedMembers.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
-  /** Calls `listener` when a connection of the namespace is created, changed or deleted. @returns stops it */
+  /**
+   * Calls `listener` when a connection of the namespace is created, changed or deleted. @returns a function that
+   * removes the listener
+   */
   whenChanged(namespaceId: string, listener: () => void): () => void {
     this.changes.on(namespaceId, listener);
     return () => this.changes.off(namespaceId, listener);
@@ -84,7 +86,7 @@ export class NamespaceMembers implements OnModuleInit {
   }
 }
 
-/** The aggregate MCP endpoints: one channel for each namespace and form, shared by all callers. */
+/** The aggregate MCP endpoints: one channel per namespace and form, shared by all callers. */
 @Injectable()
 export class NamespaceServers implements OnApplicationShutdown {
   private readonly aggregates = new LRUCache<string, AggregateChannel>({
@@ -98,7 +100,6 @@ export class NamespaceServers implements OnApplicationShutdown {
     private readonly logRecorder: LogRecorder,
   ) {}
 
-  /** The channel to all connections of a namespace. */
   find(namespace: OwnedNamespace, form: AggregateForm): AggregateChannel {
     const key = `${namespace.id} ${JSON.stringify(form)}`;
     const existing = this.aggregates.get(key);
@@ -116,7 +117,6 @@ export class NamespaceServers implements OnApplicationShutdown {
   }
 }
 
-/** The connections of a namespace as members of an aggregate. */
 class NamespaceSource implements AggregateSource {
   constructor(
     private readonly namespace: OwnedNamespace,

@@ -1,14 +1,14 @@
 import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { Account } from '../../auth/account.entity.js';
 
-/** An account probed a server. Has nothing of what was probed. An account has its newest 300. */
+/** A probe by an account, without its target and result. The newest 300 of each account are stored. */
 @Entity('probes')
 @Index('probes_account', ['accountId', 'startedAt'])
 export class Probe {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** CASCADE: a count goes with its account. */
+  /** CASCADE: deleted with its account. */
   @ForeignKey(() => Account, { name: 'probes_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;
@@ -16,7 +16,7 @@ export class Probe {
   @CreateDateColumn({ name: 'started_at', type: 'timestamptz', precision: 3 })
   startedAt: Date;
 
-  /** Null while it runs, and of a process that was killed meanwhile. */
+  /** Null while it runs, and if its process was killed. */
   @Column({ type: 'timestamptz', name: 'ended_at', precision: 3, nullable: true })
   endedAt: Date | null;
 }

@@ -1,14 +1,14 @@
 /**
- * Finds out what a connection to a server would find: `POST /accounts/me/probe`. Nothing is stored but the count.
+ * Finds out what a connection to a server would find: `POST /accounts/me/probe`. Only the count is stored.
  *
- * Of a registry server the record is read, and nothing is started. A URL is asked for the first page of its tools, with the
- * capabilities of a page, and its sessions are closed. The era of the endpoint is not remembered. Where the server demands a login, the metadata of its
- * authorization server are read, and no client is registered. Where the address is no MCP endpoint, a second session tries it
- * with `/mcp`. All of it takes 8 s at most.
+ * For a registry server, reads the record and starts nothing. At a URL, lists the first page of tools with the
+ * capabilities of a page, and closes the sessions. The era of the endpoint is not remembered. If the server requires
+ * authorization, the metadata of its authorization server is read, but no client is registered. If the address is not
+ * an MCP endpoint, a second session tries it with `/mcp`. All of it takes at most 8 s.
  *
- * Limits of an account, over all processes: 4 at the same time, 30 in a minute, 300 in a day (TooManyError). All other failures of the
- * server are results. Refused addresses and names without one, even those to which a server redirects, have one message, so
- * that nobody learns which names and addresses exist behind Slipway. Messages have no words of the server, and no headers.
+ * Limits of an account, over all processes: 4 concurrent, 30 per minute, 300 per day (TooManyError). All other failures
+ * are results. Blocked addresses and unknown hosts, including those of redirects, share one message, so that nobody
+ * learns which names and addresses exist behind Slipway. Messages contain nothing that the server sent.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -39,7 +39,7 @@ import { ProbesRepository, type ProbeCounts } from './probes.repository.js';
 
 const PROBE_MS_MAX = 8_000;
 
-/** Age from which a probe without an end was that of a killed process. */
+/** An unfinished probe that is older than this belongs to a killed process. */
 const RUNNING_MS_MAX = 2 * PROBE_MS_MAX;
 
 const limits: ProbeCounts = { running: 4, minute: 30, day: 300 };
@@ -49,7 +49,6 @@ const TEXT_CHARS_MAX = 2_000;
 
 const ASK = 'Try again later, or ask whoever runs the server.';
 
-/** The advice for a failure. */
 const nextSteps: Partial<Record<StatusReason, string>> = {
   unauthorized: 'Add it, then log in or enter the key on its setup page.',
   not_mcp: 'Check the path of the address.',
@@ -85,7 +84,6 @@ const outcome = (target: ProbeDto['target'], reason: StatusReason, message: stri
 const blockedOutcome = (): ProbeDto =>
   outcome('url', 'blocked', 'Slipway does not call this address, or its name has no address.');
 
-/** Probes servers. */
 @Injectable()
 export class ProbeService {
   constructor(
@@ -96,12 +94,12 @@ export class ProbeService {
     private readonly env: Env,
   ) {}
 
-  /** The body of a probe, from the values of a form. @throws InvalidInputError */
+  /** Validates the body of a probe that a form sent. @throws InvalidInputError */
   checkBody(body: object): Promise<ProbeBodyDto> {
     return checkedBody(ProbeBodyDto, body);
   }
 
-  /** @throws InvalidInputError, TooManyError; ServerNotFoundError for a server that the caller may not find */
+  /** @throws InvalidInputError, TooManyError; ServerNotFoundError for a server that is hidden from the caller */
   async probe(caller: Caller, { mcpUrl, server, headers = {} }: ProbeBodyDto): Promise<ProbeDto> {
     if ((mcpUrl === undefined) === (server === undefined)) {
       throw new InvalidInputError('send exactly one of mcpUrl and server');
@@ -119,7 +117,7 @@ export class ProbeService {
     }
   }
 
-  /** The registry server that an address means; null for another address. @throws ServerNotFoundError */
+  /** Returns the registry server that an address names; null for other addresses. @throws ServerNotFoundError */
   private async nameAt(mcpUrl: string, caller: Caller): Promise<QualifiedName | null> {
     const address = registryAddressOf(mcpUrl, this.env);
     if (!address) return null;
@@ -206,7 +204,7 @@ export class ProbeService {
     }
   }
 
-  /** True if the egress rules refuse this URL, or DNS has no address for its host. */
+  /** Returns true if the egress rules block this URL, or DNS has no address for its host. */
   private async isBlocked(url: URL): Promise<boolean> {
     try {
       return (await this.egress.locate(this.egress.check(url))).refusal !== null;
@@ -215,7 +213,7 @@ export class ProbeService {
     }
   }
 
-  /** The login that a server demands. */
+  /** Reads the metadata of the authorization that a server requires. */
   private async login(
     { href }: URL,
     headers: Record<string, string>,
@@ -248,13 +246,12 @@ export class ProbeService {
   }
 }
 
-/** The URL to which the server redirects. */
 function redirectOf(error: unknown, from: URL): URL | null {
   const location = error instanceof UpstreamError && (error.status ?? 0) < 400 ? error.detail : null;
   return typeof location === 'string' ? parseUrl(location, from) : null;
 }
 
-/** Opens a session, reads the first page of the tools and ends it. @throws UpstreamFailure */
+/** Opens a session, reads the first page of tools and closes the session. @throws UpstreamFailure */
 async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeDto> {
   try {
     const { capabilities, serverInfo, protocolVersion, era } = await channel.open(msLeft());
@@ -276,7 +273,7 @@ async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeD
   }
 }
 
-/** True if an MCP server answers, also with the demand for a login. */
+/** Returns true if an MCP server responds, even if it requires authorization. */
 async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean> {
   try {
     await channel.open(msLeft());
@@ -288,7 +285,7 @@ async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean>
   }
 }
 
-/** A tool with the members that are shown, each in its own type. Its name is empty where it has none. */
+/** Returns the displayed members of a tool that have the right types. The name is empty if the tool has none. */
 function toTool(value: unknown): ProbeToolDto {
   const tool = isObject(value) ? value : {};
   const text = (member: string) => {

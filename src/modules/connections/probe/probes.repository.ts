@@ -2,27 +2,26 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** Probes of an account that run or began lately, in all processes. */
+/** Recent and running probes of an account, in all processes. */
 export interface ProbeCounts {
   running: number;
   minute: number;
   day: number;
 }
 
-/** SQL on the table `probes`. */
 @Injectable()
 export class ProbesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Counts a new probe, unless the account has as many as it may.
+   * Counts a new probe, unless the account has reached a limit.
    *
-   * @param runningMsMax age from which a probe without an end counts as ended
-   * @returns its id; the counts, without the new one, where it may not begin
+   * @param runningMsMax age from which an unfinished probe is not counted as running
+   * @returns its id; the counts, without the new one, if a limit is reached
    */
   begin(accountId: string, max: ProbeCounts, runningMsMax: number): Promise<string | ProbeCounts> {
     return this.database.transaction(async (tx) => {
-      // Locked, so that two probes at the same moment count each other.
+      // Locks the account, so that concurrent probes count each other.
       await tx.query('SELECT 1 FROM accounts WHERE id = $1 FOR NO KEY UPDATE', [accountId]);
       const [counts] = await tx.query<[ProbeCounts]>(
         `SELECT count(*)::int AS day,
@@ -32,7 +31,7 @@ export class ProbesRepository {
         [accountId, runningMsMax],
       );
       if (counts.running >= max.running || counts.minute >= max.minute || counts.day >= max.day) return counts;
-      // No more than the limit of a day is ever looked at.
+      // Rows beyond the daily limit are never read.
       await tx.query(
         `DELETE FROM probes WHERE id IN
            (SELECT id FROM probes WHERE account_id = $1 ORDER BY started_at DESC, id OFFSET $2)`,

@@ -13,10 +13,9 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { toStoredServerInfo } from '../core/server-info.js';
 import { StatusesRepository, type Observation } from '../core/status.repository.js';
 
-/** A connection of the revision that is checked. */
 export type CheckedConnection = Pick<Observation, 'id' | 'revision'>;
 
-/** Opens sessions with upstreams and writes the outcome into the status. */
+/** Opens sessions with upstreams and writes the outcome to the status. */
 @Injectable()
 export class ConnectionCheck {
   constructor(
@@ -48,15 +47,15 @@ export class ConnectionCheck {
     return failure;
   }
 
-  /** Opens a session of its own, ends it, and writes the outcome. Does nothing for a deleted connection. */
+  /** Opens and closes a separate session, and writes the outcome. Does nothing for a deleted connection. */
   async runAside(connection: CheckedConnection): Promise<void> {
     const target = await this.connectionHandles.readTarget(connection.id);
     if (target) await this.checkAside(this.connectionTransports.channelTo(target), [connection]);
   }
 
   /**
-   * {@link runAside} for all connections to this URL that have no credentials. Sends none either, not even those that one
-   * of them has received since: the response to them concerns no other connection.
+   * {@link runAside} for all connections to this URL without credentials. Sends none, not even those that one of them
+   * has received since: the response would not apply to the others.
    */
   runPublic(url: string, group: CheckedConnection[]): Promise<void> {
     return this.checkAside(this.connectionTransports.anonymousChannelTo(url), group);

@@ -26,7 +26,7 @@ import {
 } from './recheck.repository.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 
-/** Concurrent checks of this process; half of them at one host, and half for one account. */
+/** Concurrent checks of this process; at most half of them at one host or for one account. */
 const CHECKS_MAX = 4;
 
 /** Checks connections that are due. Connections to one public URL cost one dial. */
@@ -35,7 +35,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
   private readonly logger = new Logger('connections');
   private readonly slots: KeyedLimiter;
   private isEnding = false;
-  /** Checks of this process, each for all connections that share it; `late` found no slot in time. */
+  /** Checks of this process, one per shared check; `late`: no slot in time. */
   private readonly results: LabeledCounter<'result'>;
 
   constructor(
@@ -75,7 +75,10 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     return claimed.length;
   }
 
-  /** After a new release of a server. Every process receives the message; the first one changes the rows. */
+  /**
+   * Makes rechecks due after a new release of a server. Every process receives the message; the first one changes the
+   * rows.
+   */
   private async hastenChecks(serverId: string): Promise<void> {
     try {
       await this.rechecksRepository.hastenBroken(serverId);
@@ -98,7 +101,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
       );
       this.results.inc({ result: 'done' });
     } catch (error) {
-      // Without a slot in time the connections are claimed again when the claim ends.
+      // Without a slot in time, the connections are claimed again when the claim expires.
       this.results.inc({ result: error instanceof NoSlotError ? 'late' : 'failed' });
       if (error instanceof NoSlotError) return;
       this.logger.error({
@@ -106,15 +109,15 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
         ...(await this.rechecksRepository.namesOf(first)),
         err: error,
       });
-      // For example secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
+      // For example, secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
       if (!isDatabaseUnreachable(error)) await this.connectionCheck.record(group, failedInside);
     }
   }
 }
 
 /**
- * Refreshes the tokens of connections in use before they end, so that no call waits for it, and the status shows an
- * authorization that has ended before a call does. TokenRefresherService makes sure that only one process refreshes a token.
+ * Refreshes tokens of connections in use before they expire, so that no call waits for it and the status shows a lost
+ * authorization before a call fails. TokenRefresherService ensures that only one process refreshes a token.
  */
 @Injectable()
 export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDestroy {
@@ -136,7 +139,9 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
     this.isEnding = true;
   }
 
-  /** Refreshes all tokens that are due, the earliest first. One that cannot be refreshed now holds up no other. */
+  /**
+   * Refreshes all tokens that are due, the earliest first. A token that cannot be refreshed does not delay the others.
+   */
   async run(): Promise<void> {
     let due: DueToken[] = [];
     do {

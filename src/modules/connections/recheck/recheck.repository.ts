@@ -6,44 +6,41 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import { StatusesRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
-/** The pause between two sweeps: two cheap queries if nothing is due. */
+/** Between two sweeps: two cheap queries if nothing is due. */
 const SWEEP_PAUSE_MS = 4_000;
 
-/** Up to half longer at random, so that processes do not sweep in step. */
+/** Adds up to half at random, so that processes do not sweep in step. */
 export function sweepPauseMs(): number {
   return SWEEP_PAUSE_MS * (1 + Math.random() / 2);
 }
 
-/** Connections that one claim takes; those that share their public URL with one of them are taken as well. */
+/** Connections of one claim; those that share a public URL with one of them are claimed as well. */
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
 
-/** Due connections that one claim postpones at most because a call has just succeeded. */
+/** Due connections that one claim postpones because a call has just succeeded. */
 const POSTPONED_MAX = 1_000;
 
-/** A claim takes at most half a batch of one account from the connections that are due longest, of this many. */
+/** The most overdue connections that a claim considers; at most half a batch goes to one account. */
 const CONSIDERED_MAX = 1_000;
 
-/** Tokens that are refreshed at once. */
+/** Concurrent token refreshes. */
 export const REFRESH_BATCH = 20;
 
-/** A connection that this process is to check. */
 export interface ClaimedConnection extends CheckedConnection {
-  /** Its URL; null for a registry server. */
+  /** Null for a registry server. */
   mcpUrl: string | null;
-  /** No credentials are sent to its URL, so one check is good for all connections to it. */
+  /** No credentials are sent to its URL, so one check serves all connections to it. */
   isShared: boolean;
-  /** The account that owns its namespace. */
   accountId: string;
 }
 
-/** A connection whose token is to be refreshed. */
 export interface DueToken extends CheckedConnection {
   upstreamUrl: string;
   dueAt: Date;
 }
 
-/** SQL of periodic checks and refreshes. The tables of other modules are named in it, since entities are not shared. */
+/** SQL of periodic checks and refreshes. Names the tables of other modules, because entities are not shared. */
 @Injectable()
 export class RechecksRepository {
   constructor(
@@ -52,15 +49,14 @@ export class RechecksRepository {
     private readonly env: Env,
   ) {}
 
-  /** Name and account of a connection, for a log line. */
   namesOf({ id }: CheckedConnection): Promise<LogNames> {
     return LogNamesRepository.find(this.database, 'connection', id);
   }
 
   /**
-   * Claims the connections that are due longest, by moving `next_check_at` past the end of their check: those of a process
-   * that dies are claimed by another one then. Processes claim one after another, so that one process has all connections
-   * to one public URL; the others get none.
+   * Claims the most overdue connections by moving `next_check_at` past the end of their check, so that another process
+   * claims those of a process that dies. Claims run one at a time, so that one process gets all connections to one
+   * public URL.
    */
   claimDue(): Promise<ClaimedConnection[]> {
     return this.database.transaction(async (tx) => {
@@ -68,7 +64,7 @@ export class RechecksRepository {
         `SELECT pg_try_advisory_xact_lock(hashtext('slipway.connections.recheck')) AS "isMine"`,
       );
       if (!isMine) return [];
-      // A successful call is as good as a check: the next one is due after the same time.
+      // A successful call replaces a check: the next one is due after the same interval.
       await tx.query(
         `UPDATE connections SET next_check_at = last_ok_at + $1 * interval '1 second'
         WHERE id IN (SELECT id FROM connections
@@ -83,7 +79,7 @@ export class RechecksRepository {
     });
   }
 
-  /** Lets the broken connections to a server be due now. */
+  /** Makes the broken connections to a server due now. */
   async hastenBroken(serverId: string): Promise<void> {
     await this.database.query(
       `UPDATE connections SET next_check_at = now()
@@ -93,11 +89,10 @@ export class RechecksRepository {
   }
 
   /**
-   * Tokens that are due, the earliest first, of connections that worked within the last 24 hours. Older ones belong to
-   * connections that nobody uses, since a call would have refreshed them. A locked row is being refreshed by another
-   * process.
+   * Returns due tokens, the earliest first, of connections that worked within the last 24 hours. Others belong to
+   * unused connections: a call would have refreshed them. Skips locked rows, which another process is refreshing.
    *
-   * @param after reads on behind this one
+   * @param after continues after this one
    */
   dueTokens(after: DueToken | null): Promise<DueToken[]> {
     return this.database.query<DueToken[]>(
@@ -118,7 +113,7 @@ export class RechecksRepository {
       SELECT 1 FROM upstream_credentials u WHERE u.owner_kind = 'connection' AND u.owner_id = connections.id)`;
     const account = '(SELECT n.account_id FROM namespaces n WHERE n.id = connections.namespace_id)';
     const columns = `id, revision, mcp_url AS "mcpUrl", ${isShared} AS "isShared", ${account} AS "accountId"`;
-    // A check takes as long as a handshake at most, after waiting as long for a slot.
+    // A check takes at most one handshake timeout, plus the same time waiting for a slot.
     const until = new Date(Date.now() + 2 * this.env.upstreamConnectTimeoutMs + 10_000);
     const [due] = await tx.query<[ClaimedConnection[]]>(
       `UPDATE connections SET next_check_at = $1

@@ -41,19 +41,18 @@ import {
   type EnteredKey,
 } from './setup-form.js';
 
-/** Newest step-ups that a row stores. */
 const STEP_UPS_STORED_MAX = 10;
 
-/** The target of a connection, and those of its values that a person may enter. */
+/** The target of a connection, and the values that a person can enter. */
 interface SetupTarget extends PageServer {
-  /** Null for code that runs here and authorizes nobody. */
+  /** Null for code that runs here and does not authorize users. */
   upstreamUrl: string | null;
-  /** The server whose code, running here, authorizes its users; its URL is not an address then. */
+  /** The server whose code, running here, authorizes its users; `upstreamUrl` is then not an address. */
   adapter?: string;
   fields: RunFormField[];
 }
 
-/** The setup page of a connection: authorization, or a form for missing values. A link ends when either was stored. */
+/** The setup page of a connection: authorization, or a form for missing values. Storing either revokes the link. */
 @Injectable()
 export class ConnectionSetupService implements SetupPageOwner<Connection>, CredentialOwners {
   constructor(
@@ -125,7 +124,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return this.setupPageService.submit(this.authorization(row, target), form, cookie, holder);
   }
 
-  /** The login that a connection begins on its page; null where there is no authorization server to ask. */
+  /** Returns the authorization that a connection begins on its page; null without an authorization server. */
   async loginOf(id: string): Promise<{ owner: CredentialOwner; request: BeginAuthorization } | null> {
     const row = await this.connectionsRepository.findForSetup(id);
     const target = row && (await this.targetOf(row));
@@ -133,7 +132,9 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return owner && request && { owner, request };
   }
 
-  /** After an authorization was stored: ends older links and checks the connection. Does nothing for a deleted one. */
+  /**
+   * After an authorization was stored, revokes older links and checks the connection. Does nothing for a deleted one.
+   */
   async handleAuthorization(id: string): Promise<void> {
     if (!(await this.connectionRepository.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
     try {
@@ -171,7 +172,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     const label = `${row.namespace.name}/${row.connectionId}`;
     const url = row.targetKind === 'url' ? this.connectionValues.openUrl(row) : null;
     if (url !== null) return { ...namesOf(row), ...targetAt(label, url, []) };
-    // The server of a mock is never asked, also not for a login.
+    // The server of a mock is never contacted, not even for authorization.
     if (row.targetKind !== 'server' || row.serverId === null || row.mock !== null) return null;
     try {
       const { accountId } = row.namespace;
@@ -204,7 +205,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     };
   }
 
-  /** The form for missing or invalid values, or, where authorization is needed, for values instead of it. */
+  /** Returns the form for missing or invalid values, or for values instead of an authorization. */
   private valuesForm(row: Connection, target: SetupTarget, entered?: EnteredKey): FormView {
     const form = this.formOf(row, target, entered);
     if (row.statusState === 'auth_required') return this.setupPageService.valuesForm(form);
@@ -261,7 +262,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   }
 }
 
-/** True for a connection that waits for its user to log in, or whose stored authorization gives no token at the moment. */
+/** Returns true if a connection waits for authorization, or its stored authorization currently returns no token. */
 function mayAuthorize({ statusState, statusReason }: Connection): boolean {
   return statusState === 'auth_required' || statusReason === 'authorization_unavailable';
 }
@@ -272,7 +273,9 @@ function targetAt(label: string, upstreamUrl: string | null, fields: RunFormFiel
   return { label, upstreamUrl, upstreamHost, fields, ...(adapter !== undefined && { adapter }) };
 }
 
-/** What people call a connection, and what its MCP server reports of itself. An icon as `data:` URL needs no request. */
+/**
+ * Returns the connection's name for people, and how its MCP server describes itself. A `data:` icon needs no request.
+ */
 function namesOf({ name: ownName, connectionId, serverInfo }: Connection): Omit<PageServer, 'label' | 'upstreamHost'> {
   const { title, name, description, icons = [] } = serverInfo ?? { name: '' };
   const icon = icons.find(({ src }) => src.startsWith('data:image/'));

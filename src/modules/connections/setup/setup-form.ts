@@ -1,10 +1,10 @@
 /**
- * The form on the setup page of a connection, as pure functions: its values by field, what a submission changes in the stored
- * values, and the faults beside the fields, in words for end users.
+ * The form on the setup page of a connection, as pure functions: its values by field, the changes of a submission, and
+ * the problem of each field in words for end users.
  *
- * Fields of the server's configuration are `headers.NAME` and `query.NAME`. A key or token in a header of the person's choice
- * is `key.header` (default `Authorization`) and `key.value`; it is stored as that header, by the rules for headers of
- * `PUT /connect/{namespace}/{connectionId}`.
+ * Configuration fields are `headers.NAME` and `query.NAME`. A key or token in a header that the person names is
+ * `key.header` (default `Authorization`) and `key.value`; it is stored as that header, by the header rules of `PUT
+ * /connect/{namespace}/{connectionId}`.
  */
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { keyFields, type SetupField } from '../../oauth/setup/setup.types.js';
@@ -12,7 +12,7 @@ import type { RunFormField, StoredValues } from '../../releases/releases.types.j
 import type { ConnectionState } from '../core/connection-status.js';
 import { headerNameFault, headersFault, queryFault } from '../core/connection.validators.js';
 
-/** A key or token in a header that the person names, as it was entered. */
+/** A key or token as entered, in a header that the person names. */
 export interface EnteredKey {
   header: string;
   /** Empty without one. */
@@ -21,24 +21,22 @@ export interface EnteredKey {
 
 const DEFAULT_HEADER = 'Authorization';
 
-/** The form before a key was entered. */
 export const NO_KEY: EnteredKey = { header: DEFAULT_HEADER, value: '' };
 
 const keyField = { allowed: null, control: 'line', limits: {}, isStored: false, fault: null } as const;
 
-/** True if a person may enter a key or token: where authorization is needed, and no other field is for it. */
+/** Returns true if a person can enter a key or token: authorization is needed, and no other field is for it. */
 export function takesKey(state: ConnectionState, fields: readonly RunFormField[]): boolean {
   const hasOne = fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name));
   return state === 'auth_required' && !hasOne;
 }
 
-/** The key or token of a submitted form. */
 export function keyIn(form: URLSearchParams): EnteredKey {
   const text = (name: string) => form.get(name)?.trim() ?? '';
   return { header: text(keyFields.name) || DEFAULT_HEADER, value: text(keyFields.value) };
 }
 
-/** The fields for a key or token, with the faults of what was entered. The name of the header stays, the key does not. */
+/** Returns the fields for a key or token, with their problems. Keeps the entered name of the header, not the key. */
 export function keyFieldsFor({ header, value }: EnteredKey = NO_KEY): SetupField[] {
   const nameFault = {
     invalid: `“${header.slice(0, 40)}” cannot be the name of a header. It is one word, such as x-api-key.`,
@@ -79,12 +77,14 @@ export function leaveDefaults(fields: RunFormField[], form: URLSearchParams): vo
   }
 }
 
-/** The name of a field of the configuration in the form: `headers.NAME` or `query.NAME`. */
 export function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>): string {
   return `${place}.${name}`;
 }
 
-/** The fields after a submission, with their faults. `isStored` is that of the stored values, not of the submitted ones. */
+/**
+ * Returns the fields after a submission, with their problems. `isStored` describes the stored values, not the submitted
+ * ones.
+ */
 export function checkedFields(
   submitted: RunFormField[],
   stored: RunFormField[],
@@ -102,7 +102,10 @@ export function checkedFields(
   });
 }
 
-/** The stored values with the submitted ones. An empty field keeps the stored value; names outside `fields` are ignored. */
+/**
+ * Merges submitted values into the stored ones. An empty field keeps the stored value; names outside `fields` are
+ * ignored.
+ */
 export function mergedValues(
   { headers, query }: StoredValues,
   fields: RunFormField[],
@@ -119,7 +122,7 @@ export function mergedValues(
   return key.value === '' ? next : { ...next, headers: { ...next.headers, [key.header.toLowerCase()]: key.value } };
 }
 
-/** The fault of the values as a whole, beside those of single fields, in a message; null without one. */
+/** Returns the problem of the values as a whole, besides those of single fields; null if they are valid. */
 export function valuesFault({ headers, query }: StoredValues): string | null {
   const fault = headersFault(headers) ?? queryFault(query);
   return fault === null ? null : 'These values are too long or too many to be stored together.';

@@ -5,28 +5,26 @@ import { checkModule } from '../../../hosting/hosted-module.js';
 import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 import type { SourceDiagnostic } from '../core/connections.errors.js';
 
-/** The input of the process, which runs in the sandbox. */
 export interface SourceCompileRequest {
   name: string;
   contents: string;
 }
 
-/** Its output. */
 export type SourceCompileAnswer = { code: string; isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
 
-/** Packages that every module may import; their own dependencies are bundled with them. */
+/** Packages that every module can import, bundled with their own dependencies. */
 const PACKAGE = /^(?:zod|@modelcontextprotocol\/sdk)(?:\/|$)/;
 
-/** Files that these names may lead to. */
+/** Files that these imports can resolve to. */
 const PACKAGE_FILE = /\/node_modules\/(?:zod|@modelcontextprotocol\/sdk)\//;
 
 /** Name and namespace of the module for esbuild. */
 const ENTRY = 'module';
 
-/** Faults of one response. */
+/** Diagnostics of one response. */
 const DIAGNOSTICS_MAX = 20;
 
-// The parent ends this process. A signal to the whole service would look like a fault of the module.
+// Only the parent stops this process: a signal to the whole service would look like an error of the module.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 async function compile({ name, contents }: SourceCompileRequest): Promise<SourceCompileAnswer> {
@@ -35,7 +33,7 @@ async function compile({ name, contents }: SourceCompileRequest): Promise<Source
   };
   try {
     const code = await bundle({ name, contents }, false);
-    // Reading the packages too would take four times the CPU time of bundling them.
+    // Bundling with the packages would take four times the CPU time.
     const { form, stateful } = checkModule(await bundle({ name, contents }, true), PACKAGE);
     return { code, isStateful: form !== 'fetch' && stateful === true };
   } catch (error) {
@@ -46,7 +44,7 @@ async function compile({ name, contents }: SourceCompileRequest): Promise<Source
   }
 }
 
-/** Bundles the module, with its packages or without. @throws BuildFailure */
+/** Bundles the module, with or without its packages. @throws BuildFailure */
 async function bundle(request: SourceCompileRequest, isWithoutPackages: boolean): Promise<string> {
   const { outputFiles } = await esbuild({
     entryPoints: [ENTRY],
@@ -67,8 +65,8 @@ async function bundle(request: SourceCompileRequest, isWithoutPackages: boolean)
 }
 
 /**
- * Allows the module imports that exist when it runs, and no other file of this machine. What packages import is resolved by
- * esbuild itself: asking this process about each of 240 files takes as long as bundling them.
+ * Allows only the module, and imports that exist when it runs. esbuild resolves the imports of packages itself: a call
+ * to this plugin for each of 240 files takes as long as bundling them.
  */
 function moduleOnly({ name, contents }: SourceCompileRequest, isWithoutPackages: boolean): Plugin {
   return {

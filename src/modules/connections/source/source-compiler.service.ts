@@ -1,12 +1,12 @@
 /**
- * Compiles the TypeScript modules of connections with esbuild, in a sandboxed process with all isolation that this host
- * has; of this service's files it sees only the code and the packages.
+ * Compiles the TypeScript modules of connections with esbuild, in a process with all isolation that this host has. Of
+ * Slipway's files, it sees only the code and the packages.
  *
  * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content, so that equal modules
- * are compiled once; the 200 used last are kept. Two compilations run at the same time, one of a namespace.
+ * are compiled once; the 200 used last are kept. Two compilations run concurrently, one per namespace.
  *
- * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list; also for more
- * than 512 MB or 20 s. NoSlotError after 15 s of waiting.
+ * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list, and beyond
+ * 512 MB or 20 s. NoSlotError after waiting 15 s.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -27,27 +27,26 @@ import { requireSource } from '../core/connection-target.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer, SourceCompileRequest } from './source-compile.process.js';
 
-/** A module with the MCP SDK and zod in it takes 1 s and 300 MB; 128 KB of other code need less. */
+/** A module that bundles the MCP SDK and zod takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
-/** Memory that Node and esbuild reserve beside the heap. */
+/** Memory that Node and esbuild reserve in addition to the heap. */
 const RESERVED_MB = 512;
 
-/** Folder of the compiled sources in the sandbox, and the script below it. */
+/** Directory of the compiled sources in the sandbox, and the script in it. */
 const CODE = 'dist/src';
 const SCRIPT = 'modules/connections/source/source-compile.process.js';
 
-/** Concurrent compilations of this process, of which one namespace may have half, and the wait for a slot. */
+/** Concurrent compilations of this process, half of them per namespace, and the wait for a slot. */
 const CONCURRENT_MAX = 2;
 const SLOT_WAIT_MS = 15_000;
 
-/** Compiled modules on disk, about 1.4 MB each; those used least recently are removed. */
+/** Compiled modules on disk, about 1.4 MB each; the least recently used are removed. */
 const CACHED_MAX = 200;
 
-/** Part of every cache key; a change of the compilation counts it up. */
+/** Part of every cache key; incremented when the compilation changes. */
 const VERSION = '2';
 
-/** Compiles modules, and caches the result on disk. */
 @Injectable()
 export class SourceCompiler {
   private readonly logger = new Logger('connections');
@@ -62,10 +61,10 @@ export class SourceCompiler {
   }
 
   /**
-   * Compiles a module, even if a compiled one is cached.
+   * Compiles a module, even if it is cached.
    *
-   * @param namespaceId one namespace has half of the slots at most
-   * @returns `isStateful` is true for a module that keeps sessions
+   * @param namespaceId a namespace gets at most half of the slots
+   * @returns `isStateful`: the module keeps sessions
    * @throws InvalidSourceError, NoSlotError
    */
   async check(source: StoredSource, namespaceId: string): Promise<{ isStateful: boolean }> {
@@ -73,19 +72,21 @@ export class SourceCompiler {
   }
 
   /**
-   * The file of the compiled module, which is compiled first if it is not cached.
+   * Returns the file of the compiled module, which is compiled first if it is not cached.
    *
    * @throws InvalidSourceError, NoSlotError
    */
   async compiledFile(source: StoredSource, namespaceId: string): Promise<string> {
     const file = this.fileOf(source);
     const now = new Date();
-    // The time of use decides which files are removed.
+    // The files used least recently are removed.
     await utimes(file, now, now).catch(() => this.check(source, namespaceId));
     return file;
   }
 
-  /** The compiled module of one file as a person sends it. @throws as {@link compiledFile}; InvalidInputError for another file */
+  /**
+   * Compiles one file that a person sent. @throws as {@link compiledFile}; InvalidInputError for another kind of file
+   */
   async compileFile(file: { path: string; contents: string }, namespaceId: string): Promise<Buffer> {
     const source = requireSource({ kind: 'module', entrypoint: file.path, sourceFiles: [file] });
     return readFile(await this.compiledFile(source, namespaceId));
@@ -115,10 +116,6 @@ export class SourceCompiler {
     }
   }
 
-  /**
-   * Compiles in a process with all isolation that this host has: an account and a network of its own, and of this
-   * service's files only the code and the packages.
-   */
   private async compileInSandbox(request: SourceCompileRequest, work: string): Promise<SourceCompileAnswer> {
     const [dir, runDir] = [join(work, 'root'), join(work, 'run')];
     await mkdir(dir);
@@ -128,7 +125,7 @@ export class SourceCompiler {
       dir,
       folders: {
         [CODE]: await realpath(compiledRoot),
-        // Says that the code is ES modules.
+        // Declares the code as ES modules.
         'package.json': join(compiledRoot, '../../package.json'),
         node_modules: await realpath(packages),
       },
@@ -140,7 +137,8 @@ export class SourceCompiler {
     const launch = await this.sandbox.command(process.execPath, [`--max-old-space-size=${memoryMb}`, script], {
       ownerId: 'compiler of sources',
       runDir,
-      // The compiler starts its own process in this folder, and other accounts do not reach the data folder.
+      // The compiler starts a child process in this directory, and other system accounts cannot read the data
+      // directory.
       workDir: root ? FOLDER_INSIDE : '/',
       memoryMb,
       reservedMb: RESERVED_MB,
@@ -156,13 +154,11 @@ export class SourceCompiler {
     }
   }
 
-  /** Named by content, so that equal modules of several connections are compiled once. */
   private fileOf({ entrypoint, sourceFiles }: StoredSource): string {
     const key = createHash('sha256').update(JSON.stringify([VERSION, entrypoint, sourceFiles[0].contents]));
     return join(this.folder, `${key.digest('hex')}.mjs`);
   }
 
-  /** Removes the surplus of compiled modules. */
   private async sweep(): Promise<void> {
     const names = (await readdir(this.folder)).filter((name) => name.endsWith('.mjs'));
     if (names.length <= CACHED_MAX) return;

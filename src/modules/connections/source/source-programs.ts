@@ -17,7 +17,7 @@ import { SourceCompiler } from './source-compiler.service.js';
 /** Modules of connections have no secrets and no egress rules of their own. */
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
-/** The modules of connections as programs, in processes with the role `host`. */
+/** Runs the modules of connections as programs, in processes with the role `host`. */
 @AccountQuotas({
   owners: {
     connectionId: 'SELECT n.account_id FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE c.id = $1',
@@ -25,7 +25,7 @@ const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 })
 @Injectable()
 export class SourcePrograms implements ProgramOwner {
-  /** Requests whose lines or whose end may still arrive. */
+  /** Requests whose console lines or whose end might still arrive. */
   private readonly unrecorded = growingLru<{ end: Trace | null; hasLines: boolean }>();
 
   constructor(
@@ -45,7 +45,7 @@ export class SourcePrograms implements ProgramOwner {
       const file = await this.sourceCompiler.compiledFile(row.source, row.namespaceId);
       return await use({ ref, file, configSchema: null, ...NO_VALUES });
     } catch (error) {
-      // A module that was compiled before can fail now if a package that is compiled into it has changed.
+      // A compiled module can fail later if a package that is bundled into it has changed.
       if (error instanceof InvalidSourceError) throw new ProgramStartError(error.message, error);
       throw error;
     }
@@ -67,8 +67,8 @@ export class SourcePrograms implements ProgramOwner {
     const { ref, invocationId: id, lines, exceptions } = trace;
     if (lines.length + exceptions.length > 0)
       this.connectionCallsService.record({ id, connectionId: ref.id, lines, exceptions });
-    // Requests that no call record covers, such as the opening of a session, are recorded only if the module logged lines
-    // during them. Their end and their lines arrive in any order.
+    // Requests without a call record, such as the opening of a session, are recorded only if the module logged lines.
+    // Their end and their lines arrive in any order.
     const previous = this.unrecorded.get(id) ?? { end: null, hasLines: false };
     const end = trace.request ? trace : previous.end;
     const hasLines = previous.hasLines || lines.length + exceptions.length > 0;

@@ -5,13 +5,13 @@ import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.serv
 import type { ConnectionTransport } from '../core/connection-transports.js';
 import type { TargetOf } from '../core/connection.entity.js';
 
-/** Calls the modules of connections, which run in a sandbox. */
+/** Calls the modules of connections in a sandbox. */
 @Injectable()
 export class SourceTransport implements ConnectionTransport<'source'> {
   constructor(private readonly hostedChannelsService: HostedChannelsService) {}
 
   channelTo({ id, isStateful }: TargetOf<'source'>): Channel {
-    // A connection's module never changes, so its program has one version.
+    // The module of a connection never changes, so its program has one version.
     const program: ProgramRef = { kind: 'source', id, ownerId: id, engine: 'worker', isStateful };
     return this.hostedChannelsService.channelTo(program, {
       mcpPath: '/',

@@ -35,31 +35,33 @@ const NAMESPACE_PARALLEL = 8;
 /** Timeout of each of these requests. */
 const NAMESPACE_WAIT_MS = 5_000;
 
-/** A tool as its server lists it. @property needsElicitation the server does not list it to clients that it cannot ask */
+/**
+ * A tool as its server lists it. @property needsElicitation the server hides it from clients that it cannot ask for
+ * input
+ */
 type ListedTool = JsonObject & { name: string; needsElicitation?: boolean };
 
 /** Capabilities of a page as a client: some servers list a tool only to clients that they can ask for input. */
 export const PAGE_CAPABILITIES = { elicitation: { form: {}, url: {} } };
 
-/** The only tools that were granted to the caller; none or null: all. */
+/** The only tools that the caller was granted; undefined or null: all. */
 type GrantedTools = readonly string[] | null | undefined;
 
-/** One call of a tool over REST. */
 export interface RestToolCall {
   namespace: OwnedNamespace;
   connectionId: string;
-  /** Name of the tool, or its place in the tree of tools. */
+  /** Name of the tool, or its path in the tree of tools. */
   path: string;
-  /** The arguments as JSON text; empty counts as `{}`. */
+  /** The arguments as JSON; empty means `{}`. */
   body: string;
-  /** Null: the service itself. */
+  /** Null: Slipway itself. */
   caller: Caller | null;
   cancellation: Cancellation;
 }
 
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
-/** The tools of connections. The JSON text of upstreams passes unchanged. */
+/** Lists and calls the tools of connections. JSON of upstreams is passed on unchanged. */
 @Injectable()
 export class ConnectionToolsService {
   constructor(
@@ -75,12 +77,15 @@ export class ConnectionToolsService {
     await this.connectionHandles.find(namespace, connectionId);
   }
 
-  /** The channel of a connection, for requests that are not in MCP. @throws ResourceNotFoundError, SuspendedError */
+  /** Returns the channel of a connection, for requests outside MCP. @throws ResourceNotFoundError, SuspendedError */
   channel(namespace: OwnedNamespace, connectionId: string): Promise<Pick<Channel, 'request'>> {
     return this.connectionHandles.find(namespace, connectionId);
   }
 
-  /** `{"tools": […]}` as JSON text. @param granted the only tools of the caller @throws ResourceNotFoundError, UpstreamFailure */
+  /**
+   * Returns `{"tools": […]}` as JSON. @param granted the only tools of the caller @throws ResourceNotFoundError,
+   * UpstreamFailure
+   */
   async list(namespace: OwnedNamespace, connectionId: string, granted: GrantedTools): Promise<string> {
     const handle = await this.connectionHandles.find(namespace, connectionId);
     return toolsText(
@@ -88,7 +93,7 @@ export class ConnectionToolsService {
     );
   }
 
-  /** One tool, or `{"tools": […]}` of a category, as JSON text. @throws ResourceNotFoundError, UpstreamFailure */
+  /** Returns one tool, or `{"tools": […]}` of a category, as JSON. @throws ResourceNotFoundError, UpstreamFailure */
   async get(namespace: OwnedNamespace, connectionId: string, path: string, granted: GrantedTools): Promise<string> {
     const handle = await this.connectionHandles.find(namespace, connectionId);
     const match = await withFullMessage(handle.catalog.find(path, this.tuning.upstreamCallTimeoutMs));
@@ -98,10 +103,11 @@ export class ConnectionToolsService {
   }
 
   /**
-   * The tools of a page, which shows those that were listed last where the server does not answer in 5 s.
+   * Lists the tools for a page, which shows the last known ones if the server does not respond within 5 s.
    *
-   * @param ask the server, if its list is older than it allows
-   * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice keeps back
+   * @param ask queries the server if its list is older than it allows
+   * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice
+   *   hides
    * @throws ResourceNotFoundError
    */
   async listKnown(
@@ -131,9 +137,9 @@ export class ConnectionToolsService {
   }
 
   /**
-   * Calls a tool, records the call, and returns its `CallToolResult` as JSON text, `isError` results included.
+   * Calls a tool, records the call, and returns its `CallToolResult` as JSON, `isError` results included.
    *
-   * @param request with the method, the address and the headers of the record
+   * @param request method, address and headers for the record
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
   call(request: RecordedRequest, response: Pick<ServerResponse, 'statusCode'>, call: RestToolCall): Promise<string> {
@@ -154,7 +160,7 @@ export class ConnectionToolsService {
       throw new InvalidInputError("The body must be the tool's arguments: a JSON object");
     }
     const msLeft = deadlineIn(this.tuning.upstreamCallTimeoutMs);
-    // A name without separators needs no list. After a failure the list says if the tool exists.
+    // A name without separators needs no list. After a failure, the list shows whether the tool exists.
     const name = /[./]/.test(path) ? await withFullMessage(nameOf(handle, path, msLeft(), granted)) : path;
     if (name !== path) record.received('tools/call', { name });
     if (granted && !granted.includes(name)) throw unknownTool(handle, path, granted);
@@ -180,14 +186,14 @@ export class ConnectionToolsService {
     }
     record.recordReply(reply);
     completeOrRefuse(reply);
-    // An unknown tool may come back as an error or, from some servers, as an `isError` result.
+    // For an unknown tool, some servers return an error, others an `isError` result.
     if ((reply.error || isErrorResult(reply)) && (await isUnknown(handle, name, msLeft())))
       throw unknownTool(handle, path, granted);
     return resultText(reply);
   }
 
   /**
-   * The tools of every connection of a namespace, newest 100, as JSON text: an object keyed by connection id. A failing
+   * Lists the tools of the newest 100 connections of a namespace, as a JSON object keyed by connection id. A failing
    * upstream does not fail the others, and one that requires authorization is not called.
    */
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
@@ -230,7 +236,7 @@ export class ConnectionToolsService {
   }
 }
 
-/** Returns the result of a tool as JSON text. @throws ToolError for a JSON-RPC error */
+/** Returns the result of a tool as JSON. @throws ToolError for a JSON-RPC error */
 export function resultText({ error, result, text }: McpReply): string {
   if (error) {
     const { code, message, data } = error;
@@ -246,12 +252,12 @@ function withFullMessage<T>(work: Promise<T>): Promise<T> {
   });
 }
 
-/** The error whose message holds what MCP clients read in its `data`. */
+/** Returns the error with the message that includes what MCP clients read in its `data`. */
 function fullMessage(error: unknown): unknown {
   return error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
 }
 
-/** The name of the tool of a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
+/** Returns the name of the tool at a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
 async function nameOf(
   handle: ConnectionHandle,
   path: string,
@@ -263,7 +269,10 @@ async function nameOf(
   return match.tool.name;
 }
 
-/** The error for a tool that the upstream did not list, or that the caller has no grant of, with the nearest name. */
+/**
+ * Returns the error for a tool that the upstream did not list or the caller was not granted, with the most similar
+ * name.
+ */
 function unknownTool(
   { catalog, owner: { target } }: ConnectionHandle,
   path: string,
@@ -276,7 +285,7 @@ function withinGrant(tools: ListItem[], granted: GrantedTools): ListItem[] {
   return granted ? tools.filter(({ name }) => granted.includes(name)) : tools;
 }
 
-/** True if the upstream lists no such tool; false even if it does not answer the list. */
+/** Returns true if the upstream lists no such tool; false even if it does not return the list. */
 async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
   try {
     const match = await handle.catalog.find(name, timeoutMs);
@@ -291,7 +300,7 @@ function toolsText(tools: ListItem[]): string {
   return `{"tools":[${tools.map(withInputSchema).join(',')}]}`;
 }
 
-/** A tool's JSON text with the `inputSchema` that each tool has (Spec 2.4), also where its server sends none. */
+/** Returns the tool as JSON with the `inputSchema` that each tool has (Spec 2.4), even if its server sends none. */
 function withInputSchema({ text }: ListItem): string {
   return (memberText(text, 'inputSchema') ?? 'null') === 'null'
     ? withMember(text, 'inputSchema', '{"type":"object"}')

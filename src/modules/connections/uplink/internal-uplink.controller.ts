@@ -16,7 +16,7 @@ type Send = (message: UplinkMessage) => void;
 /** Requests of other processes through tunnels of this one. */
 @InternalController('internal/uplink/:connection/:tunnel')
 export class InternalUplinkController {
-  /** Requests of local servers to clients of other processes, by id; each is answered by an internal request of its own. */
+  /** Requests of local servers to clients of other processes, by id; each response is an internal request. */
   private readonly clientRequests = new Map<string, (answer: ClientAnswer) => void>();
 
   constructor(
@@ -109,7 +109,7 @@ export class InternalUplinkController {
   }
 }
 
-/** Resolves when the upstream ends the subscription, or the other process leaves. */
+/** Resolves when the upstream closes the subscription, or the other process disconnects. */
 function listen(
   channel: Channel,
   filter: ListenFilter,

@@ -29,32 +29,33 @@ import {
 import type { TunnelName } from './uplink-tunnels.repository.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
-/** Time beyond the request's own. The process that holds the tunnel enforces the timeout, unless it is frozen. */
+/**
+ * Time in addition to the request's own. The process that holds the tunnel enforces the timeout, unless it is frozen.
+ */
 const GRACE_MS = 2_000;
 
-/** Head of a request to the process that holds a tunnel. Text of other parties is the body. */
+/** Head of a request to the process that holds a tunnel. Content of other parties is the body. */
 export type UplinkRequest =
   | { kind: 'open'; timeoutMs: number }
   | {
-      /** The body is the params, if there are any. */
+      /** The body is the params, if any. */
       kind: 'request';
       timeoutMs: number;
       method: string;
       hasParams: boolean;
       wantsNotifications: boolean;
-      /** Key of the caller's profile, if it has one. */
       profileKey: string | null;
       /** Log level that the caller set. */
       level?: string;
-      /** The caller can answer requests of the local server. */
+      /** True if the caller can respond to requests of the local server. */
       canRespond: boolean;
     }
   /** The body is the ListenFilter. */
   | { kind: 'listen'; timeoutMs: number }
-  /** The client's answer to a `client-request` message with this id. The body is the ClientAnswer. */
+  /** The client's response to the `client-request` message with this id. The body is the ClientAnswer. */
   | { kind: 'client-answer'; id: string };
 
-/** One message of the response. `text` is what the local server sent, unchanged. */
+/** One message of the response. `text` is the unchanged message of the local server. */
 export type UplinkMessage =
   | { type: 'identity'; identity: UpstreamIdentity }
   | { type: 'notification'; method: string; text: string }
@@ -62,15 +63,14 @@ export type UplinkMessage =
   | { type: 'reply'; text: string }
   | { type: 'listening'; honoured: ListenFilter };
 
-/** Requests with a timeout and a result. */
 type TimedRequest = Exclude<UplinkRequest, { kind: 'client-answer' }>;
 
-/** Takes one message. @returns the result of the request, or undefined while it is not complete */
+/** Reads one message. @returns the result of the request; undefined while it is incomplete */
 type Reader<T> = (message: UplinkMessage) => T | undefined;
 
 /**
- * A tunnel of another process. Requests of the local server to the client arrive as messages of the response; each of the
- * client's answers goes back in a request of its own.
+ * A tunnel of another process. Requests of the local server to the client arrive as messages of the response; each
+ * response of the client is a request of its own.
  */
 export class RemoteUplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
@@ -140,13 +140,13 @@ export class RemoteUplinkChannel implements Channel {
     };
   }
 
-  /** No-op: all callers share the one session of the local server. */
+  /** No-op: all callers share the session of the local server. */
   async release(): Promise<void> {}
 
   /** No-op: the tunnel belongs to the process that holds it. */
   async close(): Promise<void> {}
 
-  /** Answers one request of the local server. Never rejects: a caller that left has aborted its call. */
+  /** Responds to one request of the local server. Never rejects: a client that disconnects aborts its call. */
   private async answerClientRequest(
     { id, method, params }: Extract<UplinkMessage, { type: 'client-request' }>,
     onRequest: McpCall['onRequest'],
@@ -171,16 +171,15 @@ export class RemoteUplinkChannel implements Channel {
 
 const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client did not answer' } };
 
-/** The response to one request. */
 class RemoteAnswer<T> {
   /** Rejects with a TunnelMovedError or an UpstreamFailure. */
   readonly value: Promise<T>;
-  /** Settles with the end of the response. Never rejects. */
+  /** Settles at the end of the response. Never rejects. */
   readonly ended: Promise<void>;
   private readonly stream: MessageStream;
   private readonly timer: SilenceTimer;
   private isSettled = false;
-  /** Requests of the local server that the client has not answered. */
+  /** Requests of the local server that the client has not responded to. */
   private suspensions = 0;
   private resolve: (value: T) => void = () => undefined;
   private reject: (error: Error) => void = () => undefined;
@@ -209,13 +208,13 @@ class RemoteAnswer<T> {
     );
   }
 
-  /** Aborts the request. Without a result so far, {@link value} rejects with the reason. */
+  /** Aborts the request. If no result arrived, {@link value} rejects with the reason. */
   abort(reason: Error): void {
     this.fail(reason);
     this.stream.abort(reason);
   }
 
-  /** Suspends the timeout while `work` goes on; it restarts afterwards. `work` must not reject. */
+  /** Suspends the timeout while `work` runs, and restarts it afterwards. `work` must not reject. */
   async suspendTimeout<W>(work: W): Promise<Awaited<W>> {
     this.suspensions += 1;
     const done = await work;
@@ -246,7 +245,7 @@ class RemoteAnswer<T> {
   }
 }
 
-/** A process that is not reached is dead; its tunnels count as closed when its lease ends. */
+/** An unreachable process counts as dead; its tunnels count as closed when its lease expires. */
 function upstreamFailure(error: Error): Error {
   if (error instanceof RequestRefusedError) return new TunnelMovedError();
   if (error instanceof ProcessUnreachedError) return new UplinkDisconnectedError(false);

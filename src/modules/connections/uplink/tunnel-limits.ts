@@ -4,11 +4,13 @@ import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 import { Metrics, type LabeledCounter } from '../../../platform/telemetry/metrics.js';
 import { ConflictError, TooManyError, UnavailableError } from '../../../platform/errors/domain-error.js';
 
-/** Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account may have a quarter. */
+/**
+ * Tunnels of one process: each takes some 10 KB while idle (`bench/uplinks.mjs`). One account gets at most a quarter.
+ */
 export const TUNNELS_MAX = 20_000;
 export const TUNNELS_EACH_MAX = TUNNELS_MAX / 4;
 
-/** Limits of the tunnels in this process: in all, and for each account. */
+/** Limits the tunnels of this process, in total and per account. */
 @Injectable()
 export class TunnelLimits {
   private readonly limiter = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
@@ -20,7 +22,7 @@ export class TunnelLimits {
     });
   }
 
-  /** Counts a tunnel. @returns a function to call when the tunnel has ended @throws TooManyError, UnavailableError */
+  /** Counts a tunnel. @returns a function to call when the tunnel has closed @throws TooManyError, UnavailableError */
   acquire(accountId: string): () => void {
     const leave = this.limiter.acquire(accountId);
     if (leave) return leave;
@@ -36,7 +38,6 @@ export class TunnelLimits {
     );
   }
 
-  /** Counts a refused tunnel by its reason. */
   refuse(error: unknown): void {
     let reason = this.limiter.isFull ? 'process_full' : 'other';
     if (error instanceof TooManyError) reason = 'account_share';

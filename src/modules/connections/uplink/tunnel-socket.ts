@@ -5,32 +5,32 @@ import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/cl
 import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { boundExceeded } from '../../../platform/text/json-bounds.js';
 
-/** Close codes of RFC 6455 section 7.4.1 that this service sends. */
+/** Close codes of RFC 6455 section 7.4.1 that Slipway sends. */
 type CloseCode = 1001 | 1008 | 1011 | 1013;
 
-/** Time for the peer to answer a close frame; then the socket is terminated. */
+/** Time for the peer to confirm a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;
 
-/** A peer that does not answer the first ping is taken for ready after this time. */
+/** A peer that does not respond to the first ping counts as ready after this time. */
 const READY_MS_MAX = 1_000;
 
 const MB = 1024 * 1024;
 
-/** Size limit of a frame. A smaller one above the limit of messages fails its call, and the tunnel stays open. */
+/** Size limit of a frame. A smaller one above the message limit fails its call, but the tunnel stays open. */
 export const FRAME_BYTES_MAX = 4 * MESSAGE_BYTES_MAX;
 
-/** A WebSocket to one local server, with the channel that uses it. */
+/** A WebSocket to one local server, with its channel. */
 export class TunnelSocket implements FramePort {
   readonly channel: UplinkChannel;
   readonly ready: Promise<void>;
-  /** The peer's first violation of the protocol, as a message; null while there is none. */
+  /** The peer's first violation of the protocol, as a message; null without one. */
   fault: string | null = null;
   private readonly logger = new Logger('uplink');
   private unansweredPings = 0;
   private onReady: () => void = () => undefined;
   private isEnded = false;
 
-  /** @param onEnd called once, when nothing more will be sent or received */
+  /** @param onEnd called once, when nothing more is sent or received */
   constructor(
     private readonly socket: WebSocket,
     private readonly onEnd: () => void,
@@ -39,14 +39,14 @@ export class TunnelSocket implements FramePort {
     socket.on('message', (data, isBinary) => this.onFrame(data as Buffer, isBinary));
     socket.on('ping', (data: Buffer) => this.onPing(data));
     socket.on('pong', () => this.markAlive());
-    // For an invalid frame (RFC 6455) ws closes the socket itself, with the right code.
+    // For an invalid frame (RFC 6455), ws closes the socket itself with the right code.
     socket.on('error', ({ message, code }: NodeJS.ErrnoException) =>
       this.recordFault(
         code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH' ? `a message of more than ${FRAME_BYTES_MAX / MB} MB` : message,
       ),
     );
     socket.once('close', () => this.endTunnel());
-    // The published client loses messages that come a moment after its socket opens; its first pong comes after that.
+    // The published client loses messages that arrive just after its socket opens; its first pong comes later.
     this.ping();
     this.ready = new Promise((resolve) => {
       const timer = setTimeout(resolve, READY_MS_MAX);
@@ -74,7 +74,7 @@ export class TunnelSocket implements FramePort {
     this.shut(1001, 'closing');
   }
 
-  /** Ends the tunnel. Calls under way fail now, without waiting for the peer to close. */
+  /** Closes the tunnel. Running calls fail now, without waiting for the peer to close. */
   shut(code: CloseCode, reason: string): void {
     this.endTunnel();
     if (this.socket.readyState !== this.socket.OPEN) return;
@@ -83,12 +83,12 @@ export class TunnelSocket implements FramePort {
     this.socket.once('close', () => clearTimeout(timer));
   }
 
-  /** Ends the tunnel if its peer has asked to close it: ws reports that when the TCP connection has ended, too. */
+  /** Closes the tunnel if its peer has asked for it: ws reports that only after the TCP connection has closed. */
   endIfClosing(): void {
     if (this.socket.readyState !== this.socket.OPEN) this.endTunnel();
   }
 
-  /** Sends a ping. A peer that did not answer the last two is disconnected. */
+  /** Sends a ping. Disconnects a peer that did not respond to the last two. */
   ping(): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
     if (this.unansweredPings >= 2) {
@@ -107,13 +107,13 @@ export class TunnelSocket implements FramePort {
     try {
       this.channel.receive(data.toString('utf8'));
     } catch (error) {
-      // An uncaught error would end the process with all tunnels.
+      // An uncaught error would crash the process with all tunnels.
       this.logger.error({ msg: 'a frame of a tunnel could not be read', err: error });
       this.shut(1011, 'a frame could not be read');
     }
   }
 
-  /** Answers a ping instead of ws: the pongs for a peer that does not read would fill the memory. */
+  /** Responds to a ping instead of ws, whose pongs for a peer that does not read would fill the memory. */
   private onPing(data: Buffer): void {
     this.markAlive();
     if (this.bufferedBytes > UNREAD_BYTES_MAX) this.refuse('answers are not read');

@@ -12,16 +12,16 @@ import type { ConnectionTransport } from '../core/connection-transports.js';
 import { UplinkTunnels } from './uplink-tunnels.js';
 import { TunnelMovedError } from './uplink.errors.js';
 
-/** Time in which local servers of a process that stops pair with another one: its calls end first, at most 5 s later. */
+/** Time in which local servers of a stopping process pair with another one: its calls finish first, within 5 s. */
 const MOVING_MS = 10_000;
 const MOVING_POLL_MS = 100;
 
-/** Routes calls of uplink connections to their tunnels: in this process, or by internal HTTP in another one. */
+/** Routes calls of uplink connections to their tunnels, in this process or over internal HTTP in another one. */
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
   /** A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
   private readonly owners = new RowCache<TunnelOwner>((id) => this.uplinkTunnelsRepository.owner(id));
-  /** Until then (`performance.now()`), calls without a tunnel wait for one. */
+  /** Until this time (`performance.now()`), calls without a tunnel wait for one. */
   private movingUntil = 0;
 
   constructor(
@@ -40,22 +40,22 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     });
   }
 
-  /** A channel of the connection, which survives its single tunnels. */
+  /** Returns a channel of the connection that outlives single tunnels. */
   channelTo({ id }: { id: string }): Channel {
     return {
       open: (timeoutMs) => this.runOnTunnel(id, (channel) => channel.open(timeoutMs)),
       request: (call) => this.runOnTunnel(id, (channel) => channel.request(call)),
       listen: (...args) => this.runOnTunnel(id, (channel) => channel.listen(...args)),
-      // All callers share the one session of the local server, which opened the tunnel.
+      // All callers share the session of the local server, which opened the tunnel.
       release: async () => undefined,
       close: async () => undefined,
     };
   }
 
   /**
-   * Does `work` with the channel of the current tunnel.
+   * Runs `work` with the channel of the current tunnel.
    *
-   * @throws UplinkDisconnectedError when there is none, and what the work throws
+   * @throws UplinkDisconnectedError if there is none, and the errors of `work`
    */
   private async runOnTunnel<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
     for (let isRetry = false; ; isRetry = true) {
@@ -64,13 +64,16 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
       } catch (error) {
         if (!(error instanceof TunnelMovedError)) throw error;
       }
-      // Nothing was sent to a local server, so the work may be repeated.
+      // Nothing was sent to a local server, so the work can be repeated.
       if (isRetry) await this.whileMoving();
       this.owners.drop(id);
     }
   }
 
-  /** The channel of the current tunnel, in this process or another one. @throws UplinkDisconnectedError, UpstreamError */
+  /**
+   * Returns the channel of the current tunnel, in this process or another one. @throws UplinkDisconnectedError,
+   * UpstreamError
+   */
   private async current(id: string): Promise<Channel> {
     const local = this.uplinkTunnels.channelOf(id);
     if (local) return local;
@@ -87,7 +90,7 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     return new RemoteUplinkChannel(this.internalClient, owner.url, { connectionId: id, tunnel: owner.tunnel });
   }
 
-  /** Waits a moment for a tunnel. @throws UplinkDisconnectedError when no process has stopped lately */
+  /** Waits briefly for a tunnel. @throws UplinkDisconnectedError if no process has stopped recently */
   private async whileMoving(): Promise<void> {
     if (performance.now() >= this.movingUntil) throw new UplinkDisconnectedError();
     await wait(MOVING_POLL_MS);

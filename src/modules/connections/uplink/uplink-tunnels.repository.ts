@@ -9,13 +9,11 @@ import type { ChangedConnection } from '../core/connection.repository.js';
 import { ResourceNotFoundError } from '../core/connections.errors.js';
 import { STATUS_COLUMNS } from '../core/status.repository.js';
 
-/** One tunnel of one connection (`connections.id`). */
 export interface TunnelName {
   connectionId: string;
   tunnel: string;
 }
 
-/** The live tunnel of a connection. */
 export interface TunnelOwner {
   tunnel: string;
   processId: string;
@@ -23,28 +21,26 @@ export interface TunnelOwner {
   url: string | null;
 }
 
-/** Outcome of {@link UplinkTunnelsRepository.claim}. */
 export interface TunnelClaim {
   /** The epoch of the claiming process is still valid. */
   isCurrent: boolean;
-  /** Number of the new tunnel; null when another one is open, or the epoch is not valid. */
+  /** Number of the new tunnel; null if another one is open, or the epoch is not valid. */
   tunnel: string | null;
 }
 
 /**
- * Rows of tunnels: which process holds the tunnel of which connection. Every statement names the tunnel it is about, so that
- * a tunnel that was replaced changes neither the row nor the status of the connection.
+ * Rows of tunnels: which process holds the tunnel of a connection. Every statement names its tunnel, so that a replaced
+ * tunnel changes neither the row nor the status of the connection.
  */
 @Injectable()
 export class UplinkTunnelsRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** Moves the tunnels that the process still has to its new epoch. */
+  /** Moves the tunnels that the process still holds to its new epoch. */
   async adopt(processId: string, epoch: string, tx: EntityManager): Promise<void> {
     await tx.query('UPDATE uplink_tunnels SET epoch = $2 WHERE process_id = $1', [processId, epoch]);
   }
 
-  /** Tunnels of a process. */
   async heldBy(processId: string): Promise<Set<string>> {
     const rows = await this.database.query<{ tunnel: string }[]>(
       'SELECT tunnel FROM uplink_tunnels WHERE process_id = $1',
@@ -54,10 +50,10 @@ export class UplinkTunnelsRepository {
   }
 
   /**
-   * Makes a process the owner of the connection's tunnel, if none is open or `force` is set.
+   * Makes a process the holder of the connection's tunnel, if none is open or `force` is set.
    *
-   * @param ended tunnels that are no longer open, although their rows are there
-   * @throws ResourceNotFoundError when the connection was deleted
+   * @param ended tunnels that are closed although their rows still exist
+   * @throws ResourceNotFoundError if the connection was deleted
    */
   async claim(
     connectionId: string,
@@ -83,12 +79,11 @@ export class UplinkTunnelsRepository {
     }
   }
 
-  /** Name and account of a connection, for a log line. */
   namesOf({ connectionId }: TunnelName): Promise<LogNames> {
     return LogNamesRepository.find(this.database, 'connection', connectionId);
   }
 
-  /** The live tunnel of a connection; null when there is none. */
+  /** Returns the live tunnel of a connection; null without one. */
   async owner(connectionId: string): Promise<TunnelOwner | null> {
     const [row] = await this.database.query<TunnelOwner[]>(
       `SELECT t.tunnel, t.process_id AS "processId", p.address AS url
@@ -99,12 +94,14 @@ export class UplinkTunnelsRepository {
     return row ?? null;
   }
 
-  /** True if the connection (`connections.id`) exists. */
   async hasConnection(connectionId: string): Promise<boolean> {
     return (await this.database.query<unknown[]>('SELECT FROM connections WHERE id = $1', [connectionId])).length > 0;
   }
 
-  /** Sets the connection of a tunnel to `connected`, and forgets its command. @returns null when the tunnel was replaced meanwhile */
+  /**
+   * Sets the connection of a tunnel to `connected`, and deletes its command. @returns null if the tunnel was replaced
+   * meanwhile
+   */
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
     const [[row]] = await this.database.query<[ChangedConnection[]]>(
       `UPDATE connections c
@@ -119,14 +116,15 @@ export class UplinkTunnelsRepository {
   }
 
   /**
-   * Releases tunnels and sets the status of their connections. Tunnels that were replaced, and tunnels of deleted
-   * connections, change nothing.
+   * Releases tunnels and sets the status of their connections. Ignores replaced tunnels and those of deleted
+   * connections.
    *
    * @returns the connections that were changed
    */
   async release(names: TunnelName[], { state, reason, message }: ConnectionStatus): Promise<ChangedConnection[]> {
     if (names.length === 0) return [];
-    // Locks the connection before its tunnel, as its deletion does: the published client closes and deletes at once.
+    // Locks the connection before its tunnel, as its deletion does: the published client closes and deletes in quick
+    // succession.
     const [rows] = await this.database.query<[ChangedConnection[]]>(
       `WITH names AS (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS names(id, tunnel)),
             locked AS (SELECT id FROM connections WHERE id IN (SELECT id FROM names) ORDER BY id FOR UPDATE),
@@ -143,7 +141,7 @@ export class UplinkTunnelsRepository {
     return rows;
   }
 
-  /** Tunnels of processes whose lease is over. */
+  /** Returns the tunnels of processes whose lease has expired. */
   listAbandoned(): Promise<TunnelName[]> {
     return this.database.query<TunnelName[]>(
       `SELECT held.connection_id AS "connectionId", held.tunnel FROM uplink_tunnels held WHERE NOT ${ownerLives('held')}`,

@@ -2,16 +2,15 @@
  * Tunnels to local servers: WebSockets that the command line tool opens (`uplink.gateway.ts`). A connection has at most
  * one, in one process; other processes forward their calls to it (`uplink-channels.ts`).
  *
- * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which gives the tunnel a
- * number; of two concurrent pairings the greater number stays. Topics: `uplinks.paired` closes an older tunnel,
- * `uplinks.moving` tells that a process stops and its local servers will pair with another one. A tunnel ends with its
- * key, its grant and its connection, and while the connection or its namespace is suspended. The row of a tunnel that ended is
- * deleted a moment later: this process takes it over for the next pairing, and one in another process waits for the deletion
- * before it is refused.
+ * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which numbers the tunnel;
+ * of two concurrent pairings, the greater number wins. Topics: `uplinks.paired` closes an older tunnel;
+ * `uplinks.moving` announces that a process stops. A tunnel closes when its key or grant is revoked or expires, its
+ * connection is deleted, or the connection or its namespace is suspended. Its row is deleted shortly afterwards:
+ * pairings in this process take it over, others wait for the deletion.
  *
- * Close reasons: `replaced` and `deleted` end the published client for good; after `lease lost` and `restarting` it
- * connects again. Refused: ConflictError (use `force`), TooManyError for the share of the account, UnavailableError while
- * the lease or the process ends. The status of the connection follows the tunnel.
+ * The published client stops after the close reasons `replaced` and `deleted`, and reconnects after `lease lost` and
+ * `restarting`. Rejects with ConflictError (use `force`), TooManyError for the share of the account, UnavailableError
+ * if the lease is lost or the process stops.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -49,28 +48,27 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Time for calls through tunnels when this process stops; other calls wait for the next tunnel meanwhile. */
+/** Time for calls through tunnels when this process stops; other calls wait for the next tunnel. */
 const FINISH_MS = 5_000;
 const FINISH_POLL_MS = 50;
 
-/** Time in which another process deletes the row of a tunnel that ended. */
+/** Time in which another process deletes the row of a closed tunnel. */
 const RELEASE_MS = 1_000;
 const RELEASE_POLL_MS = 50;
 
-/** A request to pair a local server with a connection. */
 export interface Pairing {
   /** `connections.id` */
   connectionId: string;
   namespaceId: string;
   /** Account whose share of tunnels is counted. */
   accountId: string;
-  /** Key of the handshake: it ends its tunnels when it is revoked or expires. */
+  /** Key of the handshake: its tunnels close when it is revoked or expires. */
   keyId: string;
-  /** The handshake, which stays open as long as its tunnel. */
+  /** The handshake, open as long as its tunnel. */
   open?: OpenRequest;
-  /** Replace a tunnel that is open. */
+  /** Replaces an open tunnel. */
   force: boolean;
-  /** Returns the share of {@link TunnelLimits} when the tunnel has ended, or was not paired. */
+  /** Releases the share of {@link TunnelLimits} when the tunnel has closed or was not paired. */
   leave: () => void;
 }
 
@@ -78,22 +76,21 @@ interface HeldTunnel extends Pairing {
   tunnel: string;
   socket: TunnelSocket;
   pings: Repeat;
-  /** To call when the tunnel has ended: its key holds it no longer. */
+  /** To call when the tunnel has closed: its key holds it no longer. */
   release: () => void;
 }
 
-/** Reasons of closes, which have at most 123 bytes; the next handshake says more. */
+/** Close reasons, at most 123 bytes; the response to the next handshake explains more. */
 const SUSPENDED = 'suspended by the operator';
 const ENDED = 'the key was revoked or has expired, or the grant was revoked';
 
 const TAKEN = 'Another local server is paired with this connection: stop it, or pair with `--force` to replace it.';
 
-/** The tunnels of this process. */
 @Injectable()
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');
   private readonly tunnels = new Map<string, HeldTunnel>();
-  /** Tunnels that ended and are not released yet, with the status of their connections. */
+  /** Closed tunnels that are not yet released, with the status of their connections. */
   private readonly unreleased = new Map<TunnelName, ConnectionStatus>();
   private isStopping = false;
 
@@ -108,7 +105,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     private readonly tuning: Tuning,
   ) {}
 
-  /** Tunnels that are open. */
   get size(): number {
     return this.tunnels.size;
   }
@@ -132,7 +128,10 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.schedule.every('maintenance of tunnels', this.processRegistry.leaseMs / 3, () => this.maintain());
   }
 
-  /** Releases all tunnels, then closes each after its calls with a reason that makes local servers reconnect, to any process. */
+  /**
+   * Releases all tunnels, then closes each after its calls with a reason that makes local servers reconnect, to any
+   * process.
+   */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     const all = [...this.tunnels.values()];
@@ -150,26 +149,26 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     await Promise.all(all.map(({ socket }) => shutWhenIdle(socket)));
   }
 
-  /** @throws UplinkDisconnectedError when no process holds a tunnel of the connection */
+  /** @throws UplinkDisconnectedError if no process holds a tunnel of the connection */
   async requirePaired(connectionId: string): Promise<void> {
     if (!(await this.uplinkTunnelsRepository.owner(connectionId))) throw new UplinkDisconnectedError();
   }
 
-  /** The channel of a connection's tunnel; null when this process holds none. */
+  /** Returns the channel of a connection's tunnel; null if this process holds none. */
   channelOf(connectionId: string): UplinkChannel | null {
     return this.tunnels.get(connectionId)?.socket.channel ?? null;
   }
 
-  /** The channel of this tunnel, of no earlier or later one; null when this process does not hold it. */
+  /** Returns the channel of exactly this tunnel; null if this process does not hold it. */
   channelNamed(connectionId: string, tunnel: string): UplinkChannel | null {
     const heldTunnel = this.tunnels.get(connectionId);
     return heldTunnel?.tunnel === tunnel ? heldTunnel.socket.channel : null;
   }
 
   /**
-   * Pairs a local server: takes the connection's tunnel for this process, then opens the socket.
+   * Pairs a local server: claims the connection's tunnel for this process, then opens the socket.
    *
-   * @param accept opens the socket; null when the peer has closed it
+   * @param accept opens the socket; null if the peer has closed it
    * @throws ConflictError, UnavailableError, ResourceNotFoundError
    */
   async pair(pairing: Pairing, accept: () => WebSocket | null): Promise<void> {
@@ -179,7 +178,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
       if (this.isStopping) throw stopping();
       const tunnel = await this.claim(pairing);
       const old = this.tunnels.get(connectionId);
-      // Of two concurrent pairings the one with the greater number stays, whichever is answered first.
+      // If two pairings are concurrent, the greater number wins, whichever completes first.
       const isSuperseded = old !== undefined && BigInt(old.tunnel) > BigInt(tunnel);
       if (!isSuperseded) old?.socket.shut(1001, 'replaced');
       this.pubSub.publish('uplinks.paired', { id: connectionId, tunnel });
@@ -234,7 +233,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     void this.openSession(tunnel);
   }
 
-  /** Opens the MCP session; with the identity of the local server the connection is connected. */
+  /** Opens the MCP session; the identity of the local server sets the connection to `connected`. */
   private async openSession(heldTunnel: HeldTunnel): Promise<void> {
     try {
       const { serverInfo } = await heldTunnel.socket.channel.open(PROGRAM_START_MS);
@@ -252,7 +251,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** Called when the socket is closed, from either side. */
+  /** Called when either side has closed the socket. */
   private onClosed(heldTunnel: HeldTunnel): void {
     heldTunnel.leave();
     heldTunnel.pings.stop();
@@ -261,7 +260,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.tunnels.delete(heldTunnel.connectionId);
     const { fault } = heldTunnel.socket;
     const status: ConnectionStatus = fault === null ? uplinkWaiting : uplinkFailed(fault);
-    // This process and its lease live on, so no other process would release the tunnel.
+    // This process still holds its lease, so no other process would release the tunnel.
     this.unreleased.set(heldTunnel, status);
     this.release(heldTunnel, status).then(
       () => this.unreleased.delete(heldTunnel),
@@ -280,13 +279,13 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     for (const changed of await changes) this.connectionHandles.announce(changed);
   }
 
-  /** Takes the tunnels along to a new epoch of this process, unless another process replaced them or found it dead. */
+  /** Moves the tunnels to a new epoch of this process, unless another process replaced them or found it dead. */
   private readonly holder: LeaseHolder = {
     role: 'api',
     adopt: (epoch, tx) => this.uplinkTunnelsRepository.adopt(this.processRegistry.id, epoch, tx),
   };
 
-  /** Closes tunnels that this process lost, releases those that ended, and those of dead processes. */
+  /** Closes tunnels that this process lost, releases closed ones, and those of dead processes. */
   private async maintain(): Promise<void> {
     for (const [ended, status] of this.unreleased) {
       await this.release(ended, status);
@@ -297,7 +296,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     const ownTunnels = await this.uplinkTunnelsRepository.heldBy(this.processRegistry.id);
     for (const heldTunnel of before) {
       if (ownTunnels.has(heldTunnel.tunnel)) continue;
-      // The published client ends for good after "replaced" and "deleted"; after "lease lost" it is to reconnect.
+      // The published client stops after "replaced" and "deleted", and must reconnect after "lease lost".
       heldTunnel.socket.shut(1001, await this.lossOf(heldTunnel));
     }
     await this.announceAll(
@@ -308,7 +307,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   private async lossOf({ connectionId, tunnel }: TunnelName): Promise<'replaced' | 'deleted' | 'lease lost'> {
     const owner = await this.uplinkTunnelsRepository.owner(connectionId);
     if (owner && owner.tunnel !== tunnel) return 'replaced';
-    // The row of the tunnel goes with the connection, so this may be noticed before the message about the deletion.
+    // The row of the tunnel is deleted with the connection, so this can run before the message about the deletion
+    // arrives.
     return (await this.uplinkTunnelsRepository.hasConnection(connectionId)) ? 'lease lost' : 'deleted';
   }
 }

@@ -22,18 +22,18 @@ import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
 
-/** The path of a connection, and the form of older clients. */
+/** The path of a connection, and the form that older clients use. */
 const PATH = ['', 'connect', ':namespace', ':connectionId'];
 const OLDER_PATH = [...PATH, 'uplink'];
 
 const rule: AccessRule = { scope: 'connections:write', serves: true, ...ownConnections };
 
-/** For other paths, which are missing for every valid key. */
+/** For other paths, which return 404 for every valid key. */
 const missingRule: AccessRule = { scope: 'connections:read' };
 
 /**
- * Accepts the WebSocket handshakes of local servers, which Express routes cannot serve. Refusals are plain HTTP responses;
- * the published client shows their reason phrase.
+ * Accepts the WebSocket handshakes of local servers, which Express routes cannot serve. Rejections are plain HTTP
+ * responses; the published client shows their reason phrase.
  */
 @Injectable()
 export class UplinkGateway {
@@ -49,7 +49,7 @@ export class UplinkGateway {
     private readonly tunnelLimits: TunnelLimits,
   ) {}
 
-  /** Answers one handshake. `request.url` is canonical. Never rejects. */
+  /** Handles one handshake. `request.url` is canonical. Never rejects. */
   async handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const onError = () => socket.destroy();
     socket.on('error', onError);
@@ -78,7 +78,7 @@ export class UplinkGateway {
     const requireActive = () => this.connectionHandles.active(owned, connectionId);
     await requireActive();
     this.openRequests.checkWhileOpen(request, requireActive);
-    // Validated before the tunnel is claimed; ws would refuse it only afterwards.
+    // Validated before the tunnel is claimed; ws would reject it only afterwards.
     const { method, headers } = request;
     const key = headers['sec-websocket-key'];
     const isKey = key !== undefined && /^[+/0-9A-Za-z]{22}==$/.test(key);
@@ -98,7 +98,7 @@ export class UplinkGateway {
     );
   }
 
-  /** Opens the socket. @returns null when the peer has closed it */
+  /** Opens the socket. @returns null if the peer has closed it */
   private accept(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | null {
     let opened: WebSocket | null = null;
     this.server ??= new (ws().WebSocketServer)({

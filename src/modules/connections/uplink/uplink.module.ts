@@ -13,7 +13,6 @@ import { UplinkTunnels } from './uplink-tunnels.js';
 import { UplinkController } from './uplink.controller.js';
 import { UplinkGateway } from './uplink.gateway.js';
 
-/** Connections to local servers, over tunnels that their command line tool opens. */
 @Module({})
 export class UplinkModule {
   static readonly forRoles = roleModule((env) => ({

@@ -18,23 +18,23 @@ import {
 import type { SchemaSimulator } from './schema-simulator.js';
 import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
-/** A state that a mock can be in; a number is the HTTP status of the server's answers. */
+/** A state of a mock; a number is the HTTP status that its server returns. */
 export type MockState = 'auth_required' | 'input_required' | '429' | '502';
 
-/** A scenario by its kind. */
 type Scenario =
   | { kind: 'none' }
-  /** `replay:{connectionId}`: a recording of that connection. */
+  /** `replay:{connectionId}` */
   | { kind: 'replay'; connectionId: string }
   | { kind: 'fixture'; fixture: Fixture }
-  /** `fail:{state}`: every request fails as that of a connection in this state. */
+  /** `fail:{state}`: every request fails as in a connection in this state. */
   | { kind: 'failure'; state: MockState }
-  /** Any other text: the language model reads it. */
+  /** Any other string is read by the language model. */
   | { kind: 'prose' };
 
 /**
- * Answers with the first rule of the tool that matches the arguments and has uses left; with the schemas when there is
- * none, and where a rule names no result. Arguments that the input schema forbids are refused first and use up no rule.
+ * Applies the first rule of the tool that matches the arguments and has uses left; without one, or if the rule names no
+ * result, the result is made from the schemas. Arguments that the input schema forbids are rejected first and use up no
+ * rule.
  */
 export class FixtureSimulator implements Simulator {
   constructor(
@@ -65,27 +65,26 @@ export class FixtureSimulator implements Simulator {
   }
 }
 
-/** One rule of a tool: the calls it answers, and the response. */
+/** One rule of a tool: the calls it matches, and their result. */
 export interface FixtureRule {
-  /** Members that a call's arguments must have; empty: any arguments. */
+  /** Members that the arguments of a call must have; empty matches any arguments. */
   arguments: JsonObject;
-  /** Null: a value of the tool's schema. */
+  /** Null: a value made from the tool's schema. */
   result: ToolResult | null;
   delayMs: number;
-  /** Calls it answers; later ones go to the next matching rule. Infinity without a limit. */
+  /** Calls it applies to; later ones use the next matching rule. Infinity without a limit. */
   times: number;
 }
 
-/** The rules of each tool, in order. */
 export type Fixture = ReadonlyMap<string, readonly FixtureRule[]>;
 
 const DELAY_MS_MAX = 60_000;
 const TIMES_MAX = 1_000_000;
 
 /**
- * Reads a scenario as a fixture: a JSON object with `tools`. Null for any other text.
+ * Reads a scenario as a fixture: a JSON object with `tools`. Null for other scenarios.
  *
- * @throws InvalidInputError with the JSON path of what is wrong
+ * @throws InvalidInputError with the JSON path of the problem
  */
 export function parseFixture(scenario: string): Fixture | null {
   const value = parseScenario(scenario);
@@ -110,7 +109,7 @@ export function requireTools(fixture: Fixture, tools: readonly JsonObject[]): vo
   }
 }
 
-/** Text that was meant as a fixture and is not JSON is an error: as prose it would silently do nothing. */
+/** Rejects a broken fixture: read as prose, it would silently do nothing. */
 function parseScenario(scenario: string): unknown {
   try {
     return parseBounded(scenario);
@@ -145,7 +144,7 @@ function readResult({ result, error }: JsonObject, path: string): ToolResult | n
 
 const RESULT_FORM = 'must be a string, or an MCP result: an object with content or structuredContent';
 
-/** A result of MCP. Without `content` its structured content is the text. */
+/** Reads an MCP result. Without `content`, its structured content is repeated as text. */
 function readToolResult(result: JsonObject, path: string): ToolResult {
   requireMembers(result, ['content', 'structuredContent', 'isError', '_meta'], path);
   const { content, structuredContent, isError, _meta } = result;
@@ -177,8 +176,8 @@ function fail(path: string, problem: string): never {
 }
 
 /**
- * True when a value has all that is expected: objects may have more members, lists have equal length, other values are
- * equal. Recursion goes as deep as the fixture.
+ * Returns true if a value has all that is expected: objects can have more members, lists must have equal length, other
+ * values must be equal. Recursion goes as deep as the fixture.
  */
 function matches(expected: unknown, value: unknown): boolean {
   if (Array.isArray(expected)) {

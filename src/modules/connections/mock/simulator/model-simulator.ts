@@ -9,13 +9,13 @@ export interface ModelledCall extends SimulatedCall {
   /** Prose of the mock's creator; null without it. */
   scenario: string | null;
   definition: ToolModel;
-  /** Returns why the output schema forbids a structured result; null for an allowed one. */
+  /** Returns why the output schema forbids a structured result; null if it is valid. */
   outputFault: (result: JsonObject) => Promise<string | null>;
-  /** Counts a request to the model. Returns false when a quota of the day is used up. */
+  /** Counts a request to the model. Returns false if a quota of the day is used up. */
   countRequest: (quota: { total: number; namespace: number }) => Promise<boolean>;
 }
 
-/** The model has no result. The message is shown to callers, so it names no host and no key. */
+/** The model has no result. Callers see the message, so it must not name hosts or keys. */
 export class MockModelError extends Error {}
 
 /** The language model of mocks. */
@@ -24,12 +24,11 @@ export interface MockModelProvider {
   resultOf(call: ModelledCall): Promise<ToolResult>;
 }
 
-/** Members that every call of a mock has. */
 type MockContext = Pick<ModelledCall, 'namespaceId' | 'scenario' | 'countRequest'>;
 
 /**
- * Answers with a language model while its results arrive in time and satisfy the schema; with the schemas otherwise. Each
- * result is marked with its source.
+ * Uses the results of a language model if they arrive in time and satisfy the schema; otherwise they are made from the
+ * schemas. Each result is marked with its source.
  */
 export class ModelSimulator implements Simulator {
   constructor(

@@ -1,7 +1,7 @@
-/** Longest text that is made; a pattern that needs more is unsupported. */
+/** Longest string that is generated; a pattern that needs more is unsupported. */
 const CHARS_MAX = 10_000;
 
-/** The characters that a string is made of, in order of preference: those of ASCII, letters and digits first. */
+/** The characters of generated strings, in order of preference: ASCII, letters and digits first. */
 const CHARS = ['a', 'A', '0', '-', ...Array.from({ length: 95 }, (_none, at) => String.fromCharCode(32 + at))];
 
 /** One character, class or escape of a pattern, or the start of a group. */
@@ -10,10 +10,10 @@ const ATOM = /\\[^]|\[\^?(?:\\[^]|[^\]\\])*\]|\((?:\?:)?|[^]/y;
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,?)(\d*)\})?\??/y;
 
 /**
- * A short text that a regular expression of JSON Schema is likely to match: the first alternatives, and as few repeats
- * as possible. In one pass; anchors are ignored.
+ * Returns a short string that a regular expression of JSON Schema is likely to match: the first alternatives, and as
+ * few repetitions as possible. Works in one pass; anchors are ignored.
  *
- * @param turn takes other characters, and that many repeats more where the pattern allows them
+ * @param turn varies the characters, and adds that many repetitions where the pattern allows them
  * @returns null for look-around, back-references, and a string over 10,000 characters
  */
 export function textOfPattern(pattern: string, turn: number): string | null {
@@ -46,7 +46,10 @@ export function textOfPattern(pattern: string, turn: number): string | null {
   return groups.length === 1 ? groups[0].text : null;
 }
 
-/** A character that an atom matches, empty for an anchor; undefined when none of ASCII does, or RegExp refuses it. */
+/**
+ * Returns a character that an atom matches, empty for an anchor; undefined if none of ASCII does, or RegExp rejects the
+ * atom.
+ */
 function charOf(atom: string, turn: number): string | undefined {
   if (/^(?:[$^]|\\[bB])$/.test(atom)) return '';
   if (/^[^\\[.]$/.test(atom)) return atom;

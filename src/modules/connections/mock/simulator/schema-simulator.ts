@@ -14,30 +14,29 @@ import {
   type ToolResult,
 } from './simulator.js';
 
-/** Jobs of the thread for tenants' work. */
+/** Jobs of the thread that runs tenants' work. */
 const CHECK = 'platform/json-schema/schema-check.job.js';
 const VALUE = 'modules/connections/mock/simulator/schema-value.job.js';
 
 const TOO_SLOW = 'take too long to check against the schema';
 
-/** One tool of a frozen server. */
 export interface ToolModel {
   tool: JsonObject;
-  /** As JSON text. */
+  /** JSON. */
   inputSchema: string;
-  /** The schema of structured results: the declared one, else the inferred one. Null without any. */
+  /** The schema of structured results: the declared or else the inferred one. Null without any. */
   outputSchema: string | null;
 }
 
 /**
- * Answers from the schemas of a server alone: no network, no clock, no randomness, no state. A result is a function of
+ * Makes results from the schemas of a server alone: no network, clock, randomness or state. A result is a function of
  * tool and arguments.
  */
 export class SchemaSimulator implements Simulator {
-  /** Made on first use. */
+  /** Filled on first use. */
   private readonly models = new Map<string, ToolModel>();
 
-  /** @param namespaceId of the mock; the schemas are compiled at its turn */
+  /** @param namespaceId of the mock; schemas are compiled in its turn */
   constructor(
     private readonly server: FrozenServer,
     private readonly namespaceId: string,
@@ -47,7 +46,9 @@ export class SchemaSimulator implements Simulator {
     return (await this.refusal(call)) ?? this.accepted(call);
   }
 
-  /** The response to arguments that the input schema forbids, as SDK servers write it; null for allowed ones. */
+  /**
+   * Returns the error for arguments that the input schema forbids, as SDK servers phrase it; null if they are valid.
+   */
   async refusal({ tool, arguments: args }: ToolCall): Promise<Answerer | null> {
     const { inputSchema } = this.tool(tool);
     const refuse = (reason: string) => toAnswerer(errorResult(`MCP error -32602: Input validation error: ${reason}`));
@@ -56,7 +57,7 @@ export class SchemaSimulator implements Simulator {
     return fault ? refuse(`Invalid arguments for tool ${tool}: ${fault}`) : null;
   }
 
-  /** The fault of a structured result; null for an allowed one. */
+  /** Returns the problem of a structured result; null if it is valid. */
   async outputFault({ outputSchema }: ToolModel, value: unknown): Promise<string | null> {
     const fault = outputSchema === null ? null : await this.check(outputSchema, value);
     return fault === undefined ? 'the output schema cannot be checked' : fault;
@@ -83,8 +84,8 @@ export class SchemaSimulator implements Simulator {
   }
 
   /**
-   * The response to allowed arguments: a value of the output schema, which repeats arguments under equal names; without a
-   * schema the arguments as text.
+   * Returns the result for valid arguments: a value of the output schema, which repeats arguments under equal names;
+   * without a schema, the arguments as text.
    */
   async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {
     const { outputSchema } = this.tool(name);
@@ -96,13 +97,13 @@ export class SchemaSimulator implements Simulator {
     return toAnswerer(errorResult(`The simulated tool ${name} has no result: ${reason}`));
   }
 
-  /** The fault of a value; undefined when the schema cannot be used. */
+  /** Returns the problem of a value; null if it is valid, undefined if the schema cannot be used. */
   private check(schema: string, value: unknown): Promise<string | null | undefined> {
     return orWhenEnded(tenantThread.run<typeof checkJob>(this.namespaceId, CHECK, { schema, value }), TOO_SLOW);
   }
 }
 
-/** The result of a job, or `other` when the job was ended. */
+/** Returns the result of a job; `other` if the job was stopped. */
 function orWhenEnded<T, Other>(work: Promise<T>, other: Other): Promise<T | Other> {
   return work.catch((error: unknown) => {
     if (error instanceof ThreadJobEndedError) return other;

@@ -4,10 +4,10 @@ import type { JsonObject } from '../../../../platform/text/json.js';
 import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 
 /**
- * Runs in the thread for tenants' work: {@link satisfyingValue}.
+ * Runs {@link satisfyingValue} in the thread for tenants' work.
  *
- * @param schema as JSON text
- * @returns null when no value is found
+ * @param schema as JSON
+ * @returns null if no value is found
  */
 export function job({ schema: text, known }: { schema: string; known: unknown }): { value: unknown } | null {
   const schema = JSON.parse(text) as JsonObject;

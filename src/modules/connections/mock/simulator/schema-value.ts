@@ -1,10 +1,10 @@
 /**
- * Makes a value for a JSON Schema in one pass: the first example, the default, the first choice of an enumeration, or the
- * smallest value that the bounds, the format or the pattern allow. Values of a call's arguments are used under equal names
- * where the schema allows them. Optional members and one item of a list are made down to five levels.
+ * Makes a value for a JSON Schema in one pass: the first example, the default, the first choice of an enumeration, or
+ * the smallest value that the bounds, the format or the pattern allow. Arguments of a call are repeated under equal
+ * names if the schema allows them. Optional members and one item of a list are added down to five levels.
  *
- * Keywords that contradict each other are not resolved: {@link satisfyingValue} checks the whole value, and a schema that it
- * does not satisfy counts as unsatisfiable. Examples and known values are checked with the schema of their place alone.
+ * Contradictory keywords are not resolved: {@link satisfyingValue} checks the whole value, and treats a schema as
+ * unsatisfiable if the value fails. Examples and known values are checked only against the schema of their position.
  */
 import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
@@ -12,25 +12,28 @@ import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
 import { plainName } from './simulator.js';
 
-/** Below this depth only required members are made, and lists are as short as allowed. */
+/** Deeper than this, only required members are added, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
-/** Values in one response, and characters of one text; a schema that needs more is unsatisfiable here. */
+/** Values in one result, and characters of one string; a schema that needs more is unsatisfiable here. */
 const VALUES_MAX = 20_000;
 
-/** A schema that no value satisfies, or that needs a value larger than a response may be. */
+/** No value satisfies the schema, or only one that is too large. */
 export class UnsatisfiableError extends Error {}
 
-/** A value for a schema, which may break it. @param hint values such as a call's arguments @throws UnsatisfiableError */
+/**
+ * Returns a value for a schema; it can still break the schema. @param hint values such as a call's arguments @throws
+ * UnsatisfiableError
+ */
 export function valueFor(schema: unknown, hint?: unknown): unknown {
   return new ValueMaker(schema).value(schema, [], hint, 0);
 }
 
 /**
- * A value that passes the check: with the known values, and without them when they cannot satisfy the schema.
+ * Returns a value that passes the check: with the known values, or without them if they cannot satisfy the schema.
  *
- * @throws UnsatisfiableError when none is found
+ * @throws UnsatisfiableError if none is found
  */
 export function satisfyingValue(schema: unknown, check: SchemaCheck | null, preferred: unknown): unknown {
   for (const hint of preferred === undefined ? [undefined] : [preferred, undefined]) {
@@ -49,7 +52,7 @@ class ValueMaker {
 
   constructor(private readonly root: unknown) {}
 
-  /** @param place number of the item in its list, which makes values differ @throws UnsatisfiableError */
+  /** @param place index of the item in its list, which makes values differ @throws UnsatisfiableError */
   value(declared: unknown, path: string[], hint: unknown, place: number): unknown {
     this.valueCount += 1;
     if (declared === false || path.length > DEPTH_MAX || this.valueCount > VALUES_MAX) throw new UnsatisfiableError();
@@ -76,7 +79,10 @@ class ValueMaker {
     return textFor(schema, path.findLast((name) => !/^\d+$/.test(name)) ?? 'text', place);
   }
 
-  /** The alternative that has the type of the known value, else the first one that is not null, or not nested deeper. */
+  /**
+   * Returns the alternative with the type of the known value; otherwise the first one that is not null or not nested
+   * deeper.
+   */
   private variant(schema: JsonObject, path: string[], hint: unknown): JsonObject {
     const variants = variantsOf(schema, this.root);
     const suits = (variant: JsonObject) =>
@@ -139,7 +145,7 @@ class ValueMaker {
   }
 }
 
-/** Sets a member, also one named `__proto__`. */
+/** Sets a member, even one named `__proto__`. */
 function set(object: JsonObject, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
@@ -154,14 +160,14 @@ const keywordsOf: Record<string, readonly string[]> = {
   number: ['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'],
 };
 
-/** The types that a schema names, or whose keywords it uses; `number` includes `integer`. */
+/** Returns the types that a schema names, or whose keywords it uses; `number` includes `integer`. */
 function typesOf(schema: JsonObject): string[] {
   const implied = Object.keys(keywordsOf).find((type) => keywordsOf[type].some((keyword) => keyword in schema));
   const types = Array.isArray(schema.type) ? (schema.type as string[]) : [(schema.type as string) ?? implied];
   return types.includes('number') ? [...types, 'integer'] : types;
 }
 
-/** The type to make: that of the known value if allowed, else the first one that is not null. */
+/** Returns the type to make: that of the known value if allowed, otherwise the first one that is not null. */
 function typeOf(schema: JsonObject, hint: unknown): string {
   const types = typesOf(schema).filter((type) => type !== undefined);
   // Where a number is allowed, the bounds need not contain a whole one.
@@ -183,7 +189,7 @@ function countOf(value: unknown): number | null {
   return typeof value === 'number' && value >= 0 ? Math.floor(value) : null;
 }
 
-/** The allowed number nearest to 0, and `place` steps further. Draft-04 wrote exclusive bounds as booleans. */
+/** Returns the allowed number nearest to 0, moved by `place` steps. Draft-04 wrote exclusive bounds as booleans. */
 function numberFor(schema: JsonObject, type: string, place: number): number {
   const bound = (value: unknown, fallback: number) => (typeof value === 'number' ? value : fallback);
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = schema;
@@ -192,7 +198,7 @@ function numberFor(schema: JsonObject, type: string, place: number): number {
   const isAbove = exclusiveMinimum === true || low === exclusiveMinimum;
   const isBelow = exclusiveMaximum === true || high === exclusiveMaximum;
   const multiple = typeof schema.multipleOf === 'number' && schema.multipleOf > 0 ? schema.multipleOf : null;
-  // Bounds that are equal allow one number.
+  // Equal bounds allow one number.
   const fraction = high === low ? Math.abs(low) || 1 : high - low < 1 ? (high - low) / 2 : 0.01;
   const step = multiple ?? (type === 'integer' ? 1 : fraction);
   const first = Math.ceil(low / step - 1e-9) + (isAbove && Number.isInteger(low / step) ? 1 : 0);
@@ -203,7 +209,7 @@ function numberFor(schema: JsonObject, type: string, place: number): number {
   return Number(number.toPrecision(15));
 }
 
-/** Texts by JSON Schema format; `n` makes them differ. Hosts and addresses are reserved ones (RFC 2606, RFC 5737). */
+/** Strings by JSON Schema format; `n` makes them differ. Hosts and addresses are reserved ones (RFC 2606, RFC 5737). */
 const byFormat: Record<string, (n: number) => string> = {
   'date-time': dateOf,
   'iso-date-time': dateOf,
@@ -234,7 +240,7 @@ function timeOf(n: number): string {
   return `${new Date(n * 1_000).toISOString().slice(11, 19)}Z`;
 }
 
-/** A string of the pattern, else of the format, else the name of its place; within the allowed lengths. */
+/** Returns a string of the allowed length: for the pattern, else for the format, else the name of the member. */
 function textFor(schema: JsonObject, name: string, place: number): string {
   const min = countOf(schema.minLength) ?? 0;
   const max = countOf(schema.maxLength) ?? Infinity;

@@ -15,29 +15,28 @@ import { answerText } from '../../../../mcp/protocol/messages.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
 
-/** The calls of one mock, in one order for all processes. */
+/** The calls of one mock, ordered over all processes. */
 export interface CallHistory {
   /** The newest calls, oldest first. */
   recent(limit: number): Promise<PastCall[]>;
-  /** Appends a call, exactly once, and answers it at its place. */
+  /** Appends a call, exactly once, and computes its result at its position. */
   append(call: ToolCall, answerer: Answerer): Promise<Answer>;
 }
 
-/** A simulated server with the simulator of its tools. */
 export interface SimulatedServer {
   server: FrozenServer;
   simulator: Simulator;
   history: CallHistory;
 }
 
-/** A request that is answered with a JSON-RPC error. */
+/** A request that fails with a JSON-RPC error. */
 class RefusedError extends Error {
   constructor(readonly rpc: RpcError) {
     super(rpc.message);
   }
 }
 
-/** Answers MCP requests from the frozen lists of a server. Sends nothing to that server. */
+/** Responds to MCP requests from the frozen lists of a server. Sends nothing to that server. */
 export class SimulatedChannel implements Channel {
   /** @param load called for each request; the caller caches */
   constructor(private readonly load: () => Promise<SimulatedServer>) {}
@@ -146,12 +145,12 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   // A cancelled call is not recorded.
   if (call.cancellation?.isCancelled) return refuse('The call was cancelled');
   const { result, delayMs } = await history.append(toolCall, answerer);
-  // Outside of the mock's order, so that a slow response delays no other call.
+  // After the lock is released, so that a slow result delays no other call.
   if (delayMs) await sleep(delayMs, undefined, { ref: false });
   return result;
 }
 
-/** The list, unless the server offers none of its kind. */
+/** Returns the list; throws if the server has none of this kind. */
 function requireList<T>(list: T | null, method: string): T {
   if (list === null) throw unknownMethod(method);
   return list;
@@ -165,7 +164,10 @@ function refuse(message: string): never {
   throw new RefusedError({ code: rpcCode.invalidParams, message: `MCP error -32602: ${message}` });
 }
 
-/** The result of `resources/read`: sample content of the media type, equal each time. Null for an unknown resource. */
+/**
+ * Returns the result of `resources/read`: sample content of the media type, always the same. Null for an unknown
+ * resource.
+ */
 function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }: JsonObject): object | null {
   if (typeof uri !== 'string') return null;
   const resource =
@@ -182,7 +184,7 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
   return { contents: [{ ...head, text }] };
 }
 
-/** True when a URI may come from a template (RFC 6570); each expression matches any text. Linear in both. */
+/** Returns true if a URI can come from a template (RFC 6570); each expression matches any string. Linear in both. */
 function isFrom(template: string, uri: string): boolean {
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
   if (!uri.startsWith(first)) return false;

@@ -1,21 +1,21 @@
 /**
- * Simulators answer tool calls in place of a server: from schemas, a fixture, a recording, or a language model. This
- * file has their contract.
+ * The contract of simulators, which produce the results of tool calls in place of a server: from schemas, a fixture, a
+ * recording, or a language model.
  *
  * A call has two steps. `prepare` does the slow part, such as a request to the model, without a lock. The `Answerer`
- * that it returns runs under the lock of the mock's row, at the place of the call among all calls of all processes, and
- * is pure: equal counts of earlier uses give an equal answer. So no call waits for the network of another one.
+ * that it returns runs under the lock of the mock's row, at the position of the call among the calls of all processes,
+ * and is pure: equal use counts give an equal result. So no call waits for the network of another one.
  *
- * `_meta` of a result says where it came from: `slipway/simulator` (`fixture`, `recording`, `model`, `schema`) and
- * `slipway/reason`, why the scenario did not answer; `slipway/unchecked` of a tool lists patterns that are not checked.
- * A tool's own error is a result with `isError`; nothing is thrown.
+ * `_meta` of a result names its source: `slipway/simulator` (`fixture`, `recording`, `model`, `schema`) and
+ * `slipway/reason`, why the scenario was not used; `slipway/unchecked` of a tool lists patterns that are not checked. A
+ * tool's own error is a result with `isError`; nothing is thrown.
  */
 import type { JsonObject } from '../../../../platform/text/json.js';
 
-/** A server's scanned lists at the creation of its mock. */
+/** The scanned lists of a server when the mock is created. */
 export interface FrozenServer {
   serverInfo: JsonObject | null;
-  /** Null: the server does not offer this kind at all. Each item has a `name`. */
+  /** Null: the server does not offer this kind. Each item has a `name`. */
   tools: JsonObject[] | null;
   resources: JsonObject[] | null;
   resourceTemplates: JsonObject[] | null;
@@ -24,7 +24,6 @@ export interface FrozenServer {
   inferred?: Record<string, JsonObject>;
 }
 
-/** The result of a tool call, as MCP's `CallToolResult`. */
 export interface ToolResult {
   content: JsonObject[];
   structuredContent?: unknown;
@@ -32,18 +31,17 @@ export interface ToolResult {
   _meta?: JsonObject;
 }
 
-/** One call of a tool. */
 export interface ToolCall {
   tool: string;
   arguments: JsonObject;
 }
 
-/** A real call as it was recorded; `result` as JSON text. */
+/** A real call; `result` as JSON. */
 export interface RecordedCall extends ToolCall {
   result: string;
 }
 
-/** An answered call. Arguments and answer are JSON text; null when they were longer than 16 KB. */
+/** A finished call. Arguments and result are JSON; null if longer than 16 KB. */
 export interface PastCall {
   seq: number;
   tool: string;
@@ -51,7 +49,7 @@ export interface PastCall {
   answer: string | null;
 }
 
-/** A call of a tool the server has. */
+/** A call of a tool that the server has. */
 export interface SimulatedCall extends ToolCall {
   /** The newest earlier calls, oldest first. */
   recent: (limit: number) => Promise<PastCall[]>;
@@ -59,42 +57,41 @@ export interface SimulatedCall extends ToolCall {
   timeoutMs: number;
 }
 
-/** How many calls of a mock each fixture rule and each recorded call has answered, by key. The only state of a mock. */
+/** Uses of each fixture rule and each recorded call, by key. The only state of a mock. */
 export type UseCounts = Readonly<Record<string, number>>;
 
-/** The response to a call. */
 export interface Answer {
   result: ToolResult;
-  /** After the call; absent when nothing changed. */
+  /** The counts after the call; absent if they did not change. */
   uses?: UseCounts;
   /** Delay before the result is sent. */
   delayMs?: number;
 }
 
-/** Answers a call at its place among all calls of the mock. Pure: equal counts give an equal answer. */
+/**
+ * Computes the result at the position of the call among all calls of the mock. Pure: equal counts give an equal result.
+ */
 export type Answerer = (uses: UseCounts) => Answer;
 
-/** Answers tool calls in place of a server. */
+/** Produces results of tool calls in place of a server. */
 export interface Simulator {
   prepare(call: SimulatedCall): Promise<Answerer>;
 }
 
-/** Members of a result's `_meta` that name the source of a response. */
 export const simulatorMark = {
-  /** `fixture`, `recording`, `model` or `schema`. Absent when the schemas answer without a scenario. */
+  /** `fixture`, `recording`, `model` or `schema`. Absent for a result of the schemas without a scenario. */
   by: 'slipway/simulator',
-  /** Why the scenario or the model did not answer. */
+  /** Why the scenario or the model was not used. */
   reason: 'slipway/reason',
   /** On a listed tool: the patterns of its schemas that are not checked, each with its reason. */
   unchecked: 'slipway/unchecked',
 } as const;
 
-/** The result with more members in its `_meta`. */
 export function markResult(result: ToolResult, mark: JsonObject): ToolResult {
   return { ...result, _meta: { ...result._meta, ...mark } };
 }
 
-/** The answers of the schemas, marked with the reason why they answer. */
+/** Marks results of the schemas with the reason why the scenario was not used. */
 export function fallback(answerer: Answerer, reason: string): Answerer {
   const mark = { [simulatorMark.by]: 'schema', [simulatorMark.reason]: reason };
   return (uses) => {
@@ -103,27 +100,24 @@ export function fallback(answerer: Answerer, reason: string): Answerer {
   };
 }
 
-/** The counts with one more use of `key`. */
 export function countUse(uses: UseCounts, key: string): UseCounts {
   return { ...uses, [key]: (uses[key] ?? 0) + 1 };
 }
 
-/** A result of one text. */
 export function textResult(text: string): ToolResult {
   return { content: [{ type: 'text', text }] };
 }
 
-/** A tool's own error. */
 export function errorResult(text: string): ToolResult {
   return { ...textResult(text), isError: true };
 }
 
-/** A result with structured content, and the same as text for older clients, as MCP requires. */
+/** Returns a result with structured content, repeated as text for older clients, as MCP requires. */
 export function structuredResult(value: unknown): ToolResult {
   return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }
 
-/** A name without case and separators: `issueNumber` and `issue_number` are equal. */
+/** Removes case and separators: `issueNumber` and `issue_number` become equal. */
 export function plainName(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '');
 }
