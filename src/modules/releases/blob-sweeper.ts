@@ -10,7 +10,7 @@ import { deletionTime } from '../../platform/database/deletion-time.js';
 const GARBAGE_EVERY_MS = 5_000;
 const GARBAGE_BATCH = 100;
 
-/** Refused uploads, and processes that died, leave files that no row names. */
+/** Rejected uploads, and processes that died, leave files that no row names. */
 const ORPHANS_EVERY_MS = 60 * 60_000;
 const ORPHAN_AGE_MS = 24 * 60 * 60_000;
 
@@ -45,7 +45,6 @@ export class BlobSweeper implements OnApplicationBootstrap {
     for await (const hash of this.blobStore.list(before)) await this.removeUnused(hash);
   }
 
-  /** Removes a stored file unless a release names it. */
   private async removeUnused(hash: string): Promise<void> {
     await this.database.transaction(async (tx) => {
       await this.blobsRepository.lock(hash, tx);

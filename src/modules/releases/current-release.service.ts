@@ -19,7 +19,7 @@ import { RELEASE_NOT_FOUND, ReleasesService } from './releases.service.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { requireScanCredentials } from './scan/scan-credentials.js';
 
-/** Promotes a release to the current one of its server, and scans the current one again. */
+/** Promotes releases, and requests rescans of the current one. */
 @Injectable()
 export class CurrentReleaseService {
   constructor(
@@ -35,7 +35,7 @@ export class CurrentReleaseService {
   ) {}
 
   /**
-   * Makes an earlier release that succeeded the current one again, without uploading it.
+   * Makes an earlier successful release the current one again, without a new upload.
    *
    * @param id the release's id, or `latest`
    * @throws NotFoundError, ConflictError for a release that did not succeed
@@ -51,9 +51,9 @@ export class CurrentReleaseService {
     const compared = await this.releaseSwitch.compare(server.id, snapshot);
     const message = `Promoted by the key ${JSON.stringify(await this.accessService.keyName(caller))}`;
     await transactionOf(this.database, caller, async (tx) => {
-      // Already current: a rescan may have replaced its snapshot with a newer one.
+      // Already current: a rescan might have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
-      // Locked against its retention.
+      // Locked so that the retention does not delete it.
       const options = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
       if (!(await tx.findOne(Release, options))) throw new NotFoundError(RELEASE_NOT_FOUND);
       await this.releaseSwitch.replace(server.id, snapshot, compared, false, tx);
@@ -64,11 +64,11 @@ export class CurrentReleaseService {
   }
 
   /**
-   * Requests a scan of the current release, at once.
+   * Requests an immediate scan of the current release.
    *
    * @param id the release's id, or `latest`
-   * @throws NotFoundError, ConflictError for another release, InvalidInputError for a bundle where this service
-   * runs none, and for missing or invalid credentials
+   * @throws NotFoundError, ConflictError for another release, InvalidInputError for a bundle if bundles do not run
+   *   here, and for missing or invalid credentials
    */
   async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<RequestedRescanDto> {
     const { id: releaseId, type, status, configSchema } = await this.releasesService.find(server, id);
@@ -80,12 +80,12 @@ export class CurrentReleaseService {
     const current = await this.serverReleasesService.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw notCurrent(status);
     const [schema, place] = type === 'stdio' ? ([current.configSchema, 'hosted'] as const) : ([configSchema] as const);
-    // null passes the validation of an optional member.
+    // The validation of an optional member accepts null.
     const credentials = scanCredentials
       ? requireScanCredentials(scanCredentials, schema as ConfigSchema | null, place)
       : undefined;
     if (!credentials && current.hadCredentials) {
-      // Without them the server may show less.
+      // Without them, the server might list less.
       throw new InvalidInputError(
         'This release was scanned with scanCredentials, which are not kept: send them again.',
       );

@@ -21,7 +21,6 @@ export class FileLostError extends errorOf('internal', 'internal_error') {
   }
 }
 
-/** Reads and stores the uploaded files of releases. */
 @Injectable()
 export class ReleaseFiles {
   private readonly logger = new Logger('releases');
@@ -33,9 +32,9 @@ export class ReleaseFiles {
   ) {}
 
   /**
-   * Writes a bundle to a response. Ends without an error when the client disconnects or stops reading.
+   * Writes a bundle to a response. Finishes without an error if the client disconnects or stops reading.
    *
-   * @param begin sets the headers; called once the file is open, so that errors go out without them
+   * @param begin sets the headers; called once the file is open, so that errors are sent without them
    * @throws FileLostError before `begin`
    */
   async sendBundle({ releaseId }: Bundle, target: ServerResponse, begin: () => void): Promise<void> {
@@ -69,9 +68,9 @@ export class ReleaseFiles {
   }
 
   /**
-   * Stores which files a new release has, within the transaction that stores it. The sweeper waits for its end.
+   * Stores the files of a new release, in the transaction that stores the release. The sweeper waits for its end.
    *
-   * @throws UnavailableError when the sweeper took the same bytes of another release for unused meanwhile
+   * @throws UnavailableError if the sweeper is removing the same bytes, which an earlier release left unused
    */
   async attach(releaseId: string, files: Partial<Record<ArtifactKind, Blob>>, tx: EntityManager): Promise<void> {
     // Sorted, so that two forms with the same files cannot deadlock.
@@ -85,7 +84,7 @@ export class ReleaseFiles {
     }
   }
 
-  /** Runs `work` with a function that stores files. When it rejects, the stored files are marked for removal. */
+  /** Runs `work` with a function that stores files. If it rejects, the stored files are marked for removal. */
   async storing<T>(work: (keep: (content: Readable, bytesMax: number) => Promise<Blob>) => Promise<T>): Promise<T> {
     const hashes: string[] = [];
     try {
@@ -96,7 +95,7 @@ export class ReleaseFiles {
       });
     } catch (error) {
       if (hashes.length === 0) throw error;
-      // The sweeper finds them a day later anyway.
+      // The sweeper finds them within a day anyway.
       await this.blobsRepository.addGarbage(hashes).catch((failure: unknown) => {
         this.logger.warn({ msg: 'the files of a refused form are removed a day later', err: failure });
       });

@@ -1,12 +1,11 @@
 /**
- * The exclusive hold of one worker on a release: columns `lease_holder` and `lease_until` of `releases`, renewed every
- * third of the lease.
+ * The lease of one worker on a release: columns `lease_holder` and `lease_until` of `releases`, renewed at a third of
+ * its duration.
  *
- * Everything that a stage changes goes through `commit`, which writes only while the row still names this holder and
- * attempt. A worker whose lease expired changes nothing, even if it still runs. When the lease is lost (cancelled,
- * deleted, taken over), work that waits under it ends with a LeaseLostError at once. An outage of the database ends
- * nothing: the next renewal decides. At shutdown the release is handed back, and the next attempt does not count as a
- * recovery.
+ * All changes of a stage are written by `commit`, which writes only while the row names this holder and attempt, so a
+ * worker whose lease expired changes nothing. When the lease is lost (cancelled, deleted, claimed by another worker),
+ * work that waits under it immediately fails with a LeaseLostError. The lease survives a database outage: the next
+ * renewal decides. At shutdown the release is handed back, and its next attempt does not count as a recovery.
  */
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -19,34 +18,33 @@ import { ReleaseLogsRepository } from './release-log.repository.js';
 import type { Stage } from './release-state.js';
 import { ReleasesRepository, type Claim, type ReleaseChange } from './releases.repository.js';
 
-/** The result of a stage, written in one transaction. Without a status in `change` the next stage is due. */
+/** The result of a stage, written in one transaction. Without a status in `change`, the next stage is due. */
 export interface StageOutcome {
   change?: ReleaseChange;
   lines?: LogLine[];
-  /** Further writes in the same transaction. */
   inTransaction?: (tx: EntityManager) => Promise<void>;
-  /** Called after the commit, to publish it. */
+  /** Publishes the change after the commit. */
   onCommitted?: () => void;
 }
 
 /**
- * One step of the pipeline. It may run again after a crash, so it makes changes only through its outcome, except for the
- * icon of the metadata stage, which is idempotent.
+ * One step of the pipeline. It can run again after a crash, so all its changes are in its outcome, except the icon of
+ * the metadata stage, which is idempotent.
  */
 export interface ReleaseStage {
   run(release: Release, lease: ReleaseLease): Promise<StageOutcome>;
 }
 
-/** The worker lost the release: it was cancelled, deleted, or another worker took it over. */
+/** The release was cancelled, deleted, or claimed by another worker. */
 export class LeaseLostError extends Error {}
 
-/** Ends work when the right to it is lost. */
+/** Stops work when the right to it is lost. */
 export class LossSignal {
   private reject: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
 
   constructor() {
-    // Without waiting work the rejection has no other handler.
+    // Without waiting work, the rejection has no other handler.
     this.lost.catch(() => undefined);
   }
 
@@ -55,13 +53,12 @@ export class LossSignal {
     return Promise.race([work, this.lost]);
   }
 
-  /** Rejects what waits in {@link whileHeld}, now and later. */
+  /** Rejects current and later waits of {@link whileHeld}. */
   signalLoss(): void {
     this.reject(new LeaseLostError());
   }
 }
 
-/** Begins the leases of this worker, which write through it. */
 @Injectable()
 export class ReleaseLeases {
   readonly logger = new Logger('releases');
@@ -74,19 +71,18 @@ export class ReleaseLeases {
     readonly tuning: Tuning,
   ) {}
 
-  /** Begins the lease of a release that was taken. */
+  /** Starts the lease of a claimed release. */
   begin(claim: Claim): ReleaseLease {
     this.announce(claim.releaseId);
     return new ReleaseLease(this, claim);
   }
 
-  /** Publishes that a release changed. */
   announce(id: string): void {
     this.pubSub.publish('releases.changed', { id });
   }
 }
 
-/** The hold of one worker on a release, renewed until it is stopped. */
+/** A lease of one worker on a release, renewed until it is stopped. */
 export class ReleaseLease extends LossSignal {
   private readonly renewal: Repeat;
 
@@ -108,7 +104,7 @@ export class ReleaseLease extends LossSignal {
   }
 
   /**
-   * Changes the release, appends to its log and runs `also` in one transaction. Another status ends the lease.
+   * Changes the release, appends to its log and runs `also` in one transaction. Another status releases the lease.
    *
    * @throws LeaseLostError with nothing written
    */
@@ -116,7 +112,7 @@ export class ReleaseLease extends LossSignal {
     const { database, releasesRepository: releases, releaseLogsRepository: logs } = this.leases;
     await database.transaction(async (tx) => {
       await releases.limitIdleTime(tx);
-      // First, since it locks the server's row: publishing locks that row before any release's.
+      // First, because it locks the row of the server, as publishing does before any release.
       await also?.(tx);
       if (!(await releases.updateHeld(this.claim, change, tx))) {
         this.signalLoss();
@@ -127,7 +123,7 @@ export class ReleaseLease extends LossSignal {
     this.leases.announce(this.releaseId);
   }
 
-  /** Extends the lease, or ends what runs under it if it was lost. A database outage changes nothing. */
+  /** Extends the lease, or stops the work under it if it was lost. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
       if (!(await this.leases.releasesRepository.renewLease(this.claim))) this.signalLoss();
@@ -139,20 +135,19 @@ export class ReleaseLease extends LossSignal {
   /**
    * Hands the release back for its next attempt, which does not count as a recovery.
    *
-   * @returns the next attempt; null when the lease was lost already
+   * @returns the next attempt; null if the lease was already lost
    */
   async handBack(): Promise<number | null> {
     this.signalLoss();
     return (await this.leases.releasesRepository.handBackLease(this.claim)) ? this.claim.attempt + 1 : null;
   }
 
-  /** Stops the renewal. */
   stop(): void {
     this.renewal.stop();
   }
 }
 
-/** An outcome that ends a release. @param message what happened and what to do */
+/** Returns an outcome that finishes a release. @param message what happened and what to do */
 export function failed(status: 'FAILURE' | 'FAILURE_SCAN', stage: Stage, message: string): StageOutcome {
   return { change: { status }, lines: [{ stage, level: 'error', message }] };
 }

@@ -5,13 +5,12 @@ import { toStorableText } from '../../platform/database/storable.js';
 import { LogNamesRepository, type LogNames } from '../../platform/telemetry/log-names.repository.js';
 import { ReleaseLog, type LogLine } from './release.entity.js';
 
-/** Enough for a message with a URL or two; texts of upstreams have no bound of their own. */
+/** Enough for a message with a URL or two; strings of upstreams have no limit of their own. */
 const MESSAGE_CHARS_MAX = 2_000;
 
-/** Lines that scans of a published release leave in its log; older ones are removed. */
+/** Lines that rescans leave in the log of a release; older ones are removed. */
 const RESCAN_LINES_MAX = 500;
 
-/** Reads and writes the logs of releases. */
 @Injectable()
 export class ReleaseLogsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -30,7 +29,7 @@ export class ReleaseLogsRepository {
     await tx.createQueryBuilder().insert().into(ReleaseLog).values(rows).updateEntity(false).execute();
   }
 
-  /** The log of a release, in order. @param after the `seq` after which it begins */
+  /** Returns the log of a release, in order. @param after the `seq` before the first line */
   linesOf(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
     return this.database.manager.find(ReleaseLog, {
       where: { releaseId, seq: MoreThan(after) },
@@ -38,7 +37,7 @@ export class ReleaseLogsRepository {
     });
   }
 
-  /** The last error of each of these releases that has one, by release id. */
+  /** Returns the last error of those of these releases that have one, by release id. */
   async lastErrors(releaseIds: string[]): Promise<Map<string, string>> {
     if (releaseIds.length === 0) return new Map();
     const rows = await this.database.query<{ releaseId: string; message: string }[]>(
@@ -49,12 +48,11 @@ export class ReleaseLogsRepository {
     return new Map(rows.map(({ releaseId, message }) => [releaseId, message]));
   }
 
-  /** Names of the server of a release, for a log line. */
   namesOf(releaseId: string): Promise<LogNames> {
     return LogNamesRepository.find(this.database, 'release', releaseId);
   }
 
-  /** Removes all but the newest 500 lines that were written after the end of the pipeline. */
+  /** Removes all but the newest 500 lines that were written after the pipeline finished. */
   async removeOldRescanLines(releaseId: string, tx: EntityManager): Promise<void> {
     await tx.query(
       `DELETE FROM release_logs WHERE release_id = $1 AND stage = 'scan'

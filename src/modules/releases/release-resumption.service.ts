@@ -16,10 +16,10 @@ import { ReleasesQueue } from './releases.queue.js';
 import { ReleasesRepository } from './releases.repository.js';
 import { ReleasesService } from './releases.service.js';
 
-/** Time in which a client may repeat a resume whose answer it lost. */
+/** Time in which a client can repeat a resume whose response it lost. */
 const RESUME_REPEAT_MS = 60_000;
 
-/** Continues releases that wait for authorization, on request and once their server is authorized. */
+/** Resumes releases that wait for authorization, on request and once their server is authorized. */
 @Injectable()
 export class ReleaseResumptionService implements CredentialOwners, ServerDeletion {
   constructor(
@@ -33,17 +33,16 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     private readonly accessService: AccessService,
   ) {}
 
-  /** Revokes the credentials of a server that is deleted. */
   prepareDeletion({ id }: ServerRef): Promise<void> {
     return this.credentialsService.remove({ kind: 'server', id });
   }
 
-  /** True for a release that waits, or is about to wait again; the links of cancelled releases are over. */
+  /** Returns true for a release that waits, or is about to; the links of cancelled releases are no longer valid. */
   isAuthorizationPending(serverId: string): Promise<boolean> {
     return this.releaseRepository.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
   }
 
-  /** Grants do not count: an authorization serves everybody who calls the server. */
+  /** Grants do not suffice: an authorization applies to all callers of the server. */
   async mayAuthorize(serverId: string, person: Person): Promise<boolean> {
     const server = await this.serversService.findRunnable({ id: serverId });
     return (
@@ -63,7 +62,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
   }
 
   /**
-   * Continues a release that waits for authorization (Spec 4.7). Of concurrent requests one resumes it, and all of them
+   * Resumes a release that waits for authorization (Spec 4.7). One of several concurrent requests resumes it, but all
    * succeed, as does one that is repeated within 60 s.
    *
    * @param id the release's id, or `latest`
@@ -72,7 +71,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
   async resume(server: ServerRef, id: string): Promise<ResumedReleaseDto> {
     const { id: deploymentId, status, attempt, updatedAt } = await this.releasesService.find(server, id);
     const answer = { status: 'WORKING', deploymentId };
-    // A release that works and was enqueued again, by a resume or after a wait.
+    // The release runs again, after a resume or a wait.
     const isRepeated = status === 'WORKING' && attempt > 1 && Date.now() - updatedAt.getTime() < RESUME_REPEAT_MS;
     if (isRepeated) return answer;
     if (!isResumable(status)) throw notResumable(status);
@@ -83,7 +82,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     return answer;
   }
 
-  /** @returns false when the release did not wait for authorization */
+  /** @returns false if the release did not wait for authorization */
   private async continue(releaseId: string): Promise<boolean> {
     const attempt = await this.releasesRepository.resume(releaseId);
     if (attempt === null) return false;

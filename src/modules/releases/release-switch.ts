@@ -7,7 +7,7 @@ import type { ContractComparison } from './contract/contract-diff.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import { RescansService } from './rescan/rescans.service.js';
 
-/** Makes a release the current one of its server, when it is published and when it is promoted. */
+/** Makes published and promoted releases the current ones of their servers. */
 @Injectable()
 export class ReleaseSwitch {
   constructor(
@@ -17,13 +17,12 @@ export class ReleaseSwitch {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Compares a snapshot with the current release of its server. */
   compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
     return this.releaseContracts.compare(serverId, snapshot);
   }
 
   /**
-   * Makes the snapshot's release current, with the changes since the one before, in one transaction.
+   * Makes the snapshot's release current and records the contract changes, in one transaction.
    *
    * @param isChecked true if it was scanned just now, see {@link RescansService.watch}
    * @throws ServerNotFoundError
@@ -40,7 +39,7 @@ export class ReleaseSwitch {
     await this.rescansService.watch(serverId, snapshot, isChecked, tx);
   }
 
-  /** Publishes that a release became current, after the commit. */
+  /** Publishes that a release became current. Call after the commit. */
   announce(serverId: string, slug: string, releaseId: string): void {
     this.pubSub.publish('releases.current', { serverId, slug, releaseId });
   }

@@ -14,16 +14,14 @@ import { releaseStatuses, stages, type ReleaseStatus, type Stage } from './relea
 
 const toSqlList = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
 
-/** `start` and `end` frame a stage; `error` is the line with the reason why a release failed. */
+/** `start` and `end` frame a stage; `error` is the reason why a release failed. */
 export const logLevels = ['start', 'end', 'info', 'success', 'warning', 'error'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** The files a release may bring. */
 export const artifactKinds = ['module', 'sourcemap', 'bundle'] as const;
 
 export type ArtifactKind = (typeof artifactKinds)[number];
 
-/** A file of a release, in the blob store. */
 @Entity('release_artifacts')
 @Check('release_artifacts_kind', `"kind" IN (${toSqlList(artifactKinds)})`)
 export class ReleaseArtifact {
@@ -34,7 +32,6 @@ export class ReleaseArtifact {
   @PrimaryColumn('text')
   kind: ArtifactKind;
 
-  /** Names the blob. */
   @Index('release_artifacts_hash')
   @Column('text')
   hash: string;
@@ -43,18 +40,16 @@ export class ReleaseArtifact {
   bytes: number;
 }
 
-/** A line to be written to a release's log. */
 export interface LogLine extends Pick<ReleaseLog, 'stage' | 'level' | 'message'> {
-  /** The reason, if the message does not hold it. */
+  /** The cause, if the message does not contain it. */
   error?: string;
 }
 
-/** One line of a release's log. */
 @Entity('release_logs')
 @Index('release_logs_release', ['releaseId', 'seq'])
 @Check('release_logs_stage', `"stage" IN (${toSqlList(stages)})`)
 export class ReleaseLog {
-  /** Order within all releases, and the value of `Last-Event-ID`. Text, since a bigint does not fit a number. */
+  /** Order within all releases, and the value of `Last-Event-ID`. A string, because a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
@@ -71,7 +66,7 @@ export class ReleaseLog {
   @Column('text')
   message: string;
 
-  /** The reason, if the message does not hold it. */
+  /** The cause, if the message does not contain it. */
   @Column('text', { nullable: true })
   error: string | null;
 
@@ -95,15 +90,15 @@ export class Release {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** Order of publication. Text, since a bigint does not fit a number. */
+  /** Order of publication. A string, because a bigint does not fit a number. */
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
-  /** Counts the releases of its server from 1. A trigger sets it; the numbers of deleted releases are not used again. */
+  /** Number within the server, from 1. A trigger sets it and never reuses the numbers of deleted releases. */
   @Column('integer')
   number: number;
 
-  /** CASCADE: releases go with their server (Spec 4.11). */
+  /** CASCADE: releases are deleted with their server (Spec 4.11). */
   @ForeignKey(() => Server, { name: 'releases_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
@@ -114,15 +109,15 @@ export class Release {
   @Column('text')
   status: ReleaseStatus;
 
-  /** The stage to run next, or the one that ended it. */
+  /** The stage to run next, or in which the release finished. */
   @Column('text', { default: 'deploy' })
   stage: Stage;
 
-  /** Counts the starts of the pipeline: a job of an earlier attempt has no effect. */
+  /** Number of starts of the pipeline: jobs of earlier attempts have no effect. */
   @Column('integer', { default: 1 })
   attempt: number;
 
-  /** Restarts after the death of a worker; a release with too many fails. */
+  /** Restarts after worker deaths; a release with too many fails. */
   @Column('integer', { default: 0 })
   recoveries: number;
 
@@ -130,8 +125,8 @@ export class Release {
   leaseHolder: string | null;
 
   /**
-   * Deadline of the worker's lease, of the job in the queue, or of the authorization. `infinity` (not a `Date`) while it
-   * waits for a slot of its account.
+   * Deadline of the worker's lease, of the job in the queue, or of the authorization. `infinity` (not a `Date`) while
+   * it waits for a slot of its account.
    */
   @Column({ type: 'timestamptz', name: 'lease_until', precision: 3, nullable: true })
   leaseUntil: Date | null;
@@ -145,7 +140,7 @@ export class Release {
   @Column('text', { nullable: true })
   branch: string | null;
 
-  /** The values of a query are masked: `sealedUpstreamUrl` has them. */
+  /** Query values are masked here and stored in `sealedUpstreamUrl`. */
   @Column('text', { name: 'upstream_url', nullable: true })
   upstreamUrl: string | null;
 
@@ -156,11 +151,10 @@ export class Release {
   @Column('text', { nullable: true })
   runtime: BundleRuntime | null;
 
-  /** In the order of its publisher; null if none was published. */
+  /** In the publisher's order; null if none was published. */
   @Column('json', { name: 'config_schema', nullable: true })
   configSchema: Record<string, unknown> | null;
 
-  /** The server card that was published with it. */
   @Column('jsonb', { name: 'server_card', nullable: true, select: false })
   serverCard: Record<string, unknown> | null;
 
@@ -168,27 +162,28 @@ export class Release {
   @Column('jsonb', { name: 'hosting', nullable: true })
   hosting: HostingRequest | null;
 
-  /** Headers for the scan only, sealed by the vault for this row's id. Removed when the release is final. */
+  /** Headers for the scan only, sealed by the vault for this row's id. Removed when the status is final. */
   @Column('text', { name: 'sealed_scan_credentials', nullable: true, select: false })
   sealedScanCredentials: string | null;
 
-  /** The result of the scan, for later stages and for promoting the release. */
+  /** The result of the scan, for later stages and for promotion. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 
-  /** The account that published it; null for one that an earlier version stored. No foreign key: it is a record. */
+  /**
+   * The account that published it; null in rows of earlier versions. No foreign key: the record outlives the account.
+   */
   @Column('uuid', { name: 'created_by', nullable: true })
   createdBy: string | null;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** The last change of status. */
   @Column({ type: 'timestamptz', name: 'updated_at', precision: 3, default: () => 'now()' })
   updatedAt: Date;
 }
 
-/** Requests of a hosted module to its host. */
+/** The publisher's options for a hosted module. */
 export interface HostingRequest {
   stateful: boolean;
   hasAuthAdapter: boolean;

@@ -7,13 +7,12 @@ import { LogNamesRepository } from '../../platform/telemetry/log-names.repositor
 
 export const RELEASES_QUEUE = 'releases';
 
-/** Ids only: the queue stores job data in clear text. */
+/** Only ids: the queue stores job data in clear. */
 export interface RunReleaseJob {
   releaseId: string;
   attempt: number;
 }
 
-/** Enqueues releases for the workers. */
 @Injectable()
 export class ReleasesQueue {
   private readonly logger = new Logger('releases');
@@ -24,11 +23,11 @@ export class ReleasesQueue {
   ) {}
 
   /**
-   * Enqueues a run of the pipeline, in the background. Never fails: the sweeper enqueues a release again that no worker
-   * took.
+   * Enqueues a run of the pipeline, in the background. Never fails: the sweeper enqueues a release again if no worker
+   * claims it.
    */
   enqueue(job: RunReleaseJob): void {
-    // The id holds the attempt, since BullMQ ignores a job whose id it still remembers.
+    // The id contains the attempt, because BullMQ ignores a job whose id it still remembers.
     const jobId = `release-${job.releaseId}-${job.attempt}`;
     this.queue.add('run', job, { ...jobOptions, jobId }).catch((error: unknown) => {
       void LogNamesRepository.find(this.database, 'release', job.releaseId).then((names) => {

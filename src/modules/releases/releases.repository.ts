@@ -10,44 +10,43 @@ import { isFinal, isResumable, statusesBefore, type ReleaseStatus } from './rele
 import { Release, type ReleaseArtifact } from './release.entity.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Columns that are read only where they are named: each may have megabytes, or is secret. */
+/** Columns that are read only by name: each can have megabytes, or is secret. */
 type HiddenColumn = 'serverCard' | 'sealedScanCredentials' | 'snapshot';
 
-/** One run of the pipeline: the worker that holds the release, and the attempt it was started for. */
+/** One run of the pipeline: the worker that holds the release, and its attempt. */
 export interface Claim {
   releaseId: string;
   attempt: number;
   holder: string;
 }
 
-/** Columns of a release that a worker changes; another status ends its lease. */
+/** Columns that a worker changes; another status releases its lease. */
 export type ReleaseChange = QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
 
-/** A release whose lease ran out. */
+/** A release whose lease has expired. */
 export type ExpiredRelease = Pick<Release, 'id' | 'attempt' | 'stage'>;
 
-/** A bundle that can be downloaded. */
 export type Bundle = Pick<ReleaseArtifact, 'releaseId' | 'hash' | 'bytes'> & { publishedAt: Date };
 
-/** Old releases that one statement deletes. */
+/** Releases per statement. */
 const DELETED_MAX = 1_000;
 
-/** End of a lease taken now, in SQL: by the database's clock, which all workers share. */
+/** Expiry of a lease that starts now, by the database's clock, which all workers share. */
 export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
 }
 
-/** Time until a release in the queue is enqueued again: four leases, since a queue may be busy. */
+/** Time until a queued release is enqueued again: four leases, because a queue can be busy. */
 export function queueDeadlineSql(leaseMs: number): string {
   return leaseExpirySql(4 * leaseMs);
 }
 
-/** Releases whose lease ran out; rows that another transaction has locked are skipped. */
+/** Returns SQL for releases whose lease has expired; skips rows that another transaction has locked. */
 function expired(condition: string): string {
   return `id IN (SELECT id FROM releases WHERE ${condition} AND lease_until < now() FOR UPDATE SKIP LOCKED)`;
 }
 
-/** The columns of a release without a worker. Scan credentials are removed as soon as the status is final. */
+/** Returns the columns of a release without a worker. Removes scan credentials as soon as the status is final. */
 function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
   return {
     status,
@@ -58,7 +57,6 @@ function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
   };
 }
 
-/** The releases of account `a`. */
 const ACCOUNT_RELEASES = `namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id
   WHERE n.account_id = a.id`;
 
@@ -66,7 +64,7 @@ const ACCOUNT_RELEASES = `namespaces n JOIN servers s ON s.namespace_id = n.id J
 @AccountQuotas({
   counts: {
     releases: `SELECT count(*) FROM ${ACCOUNT_RELEASES}`,
-    // A file that several releases share counts once.
+    // A file that several releases share is counted once.
     artifactBytes: `SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT f.hash, f.bytes FROM release_artifacts f
       JOIN (SELECT r.id FROM ${ACCOUNT_RELEASES}) AS r ON r.id = f.release_id) AS files`,
   },
@@ -86,7 +84,7 @@ export class ReleasesRepository {
     this.leaseMs = releaseLeaseMs;
   }
 
-  /** A release with hidden columns; null when there is none. */
+  /** Finds a release with hidden columns. */
   findWith(id: string, columns: HiddenColumn[]): Promise<Release | null> {
     return this.database.manager
       .createQueryBuilder(Release, 'release')
@@ -95,7 +93,10 @@ export class ReleasesRepository {
       .getOne();
   }
 
-  /** The bundle of a server's current release, or else of its latest successful one with a bundle. @throws NotFoundError */
+  /**
+   * Finds the bundle of a server's current release, or else of its latest successful one with a bundle. @throws
+   * NotFoundError
+   */
   async findBundle(serverId: string): Promise<Bundle> {
     const [bundle] = await this.database.query<Bundle[]>(
       `SELECT r.id AS "releaseId", a.hash, a.bytes, r.updated_at AS "publishedAt"
@@ -111,7 +112,6 @@ export class ReleasesRepository {
     return bundle;
   }
 
-  /** The names of accounts, by their ids. */
   async accountNames(ids: string[]): Promise<Map<string, string>> {
     const rows = await this.database.query<{ id: string; name: string }[]>(
       'SELECT id, name FROM accounts WHERE id = ANY($1::uuid[])',
@@ -121,8 +121,8 @@ export class ReleasesRepository {
   }
 
   /**
-   * Inserts a release with the status QUEUED, created now rather than at the start of the transaction, which may have waited
-   * for the server's lock. The sweeper enqueues it again if no worker takes it within four leases.
+   * Inserts a release with the status QUEUED, created now rather than at the start of the transaction, which might have
+   * waited for the server's lock. The sweeper enqueues it again if no worker claims it within four leases.
    */
   async insertQueued(release: QueryDeepPartialEntity<Release>, tx: EntityManager): Promise<void> {
     const leaseUntil = () => queueDeadlineSql(this.leaseMs);
@@ -136,7 +136,6 @@ export class ReleasesRepository {
       .execute();
   }
 
-  /** Cancels the unfinished releases of a server. */
   async cancelUnfinished(serverId: string, tx: EntityManager): Promise<Pick<Release, 'id' | 'stage'>[]> {
     const { raw } = (await tx
       .createQueryBuilder()
@@ -148,7 +147,7 @@ export class ReleasesRepository {
     return raw;
   }
 
-  /** Sets a release that waits for authorization to WORKING. @returns its next attempt; null when it did not wait */
+  /** Sets a release that waits for authorization to WORKING. @returns its next attempt; null if it did not wait */
   async resume(id: string): Promise<number | null> {
     const { raw } = (await this.database.manager
       .createQueryBuilder()
@@ -167,7 +166,7 @@ export class ReleasesRepository {
     return raw[0]?.attempt ?? null;
   }
 
-  /** Changes a release on behalf of its worker. @returns false, with nothing changed, when the worker lost its lease */
+  /** Changes a release on behalf of its worker. @returns false, with nothing changed, if the worker lost its lease */
   async updateHeld(
     { releaseId: id, attempt, holder: leaseHolder }: Claim,
     change: ReleaseChange,
@@ -183,23 +182,25 @@ export class ReleasesRepository {
     return Boolean(affected);
   }
 
-  /** Extends a lease. @returns false when it was lost */
+  /** Extends a lease. @returns false if it was lost */
   renewLease(claim: Claim): Promise<boolean> {
     return this.updateHeld(claim, { leaseUntil: () => leaseExpirySql(this.leaseMs) });
   }
 
-  /** Ends a lease in favour of the next attempt. @returns false when it was lost */
+  /** Releases a lease for the next attempt. @returns false if it was lost */
   handBackLease(claim: Claim): Promise<boolean> {
     const leaseUntil = () => queueDeadlineSql(this.leaseMs);
     return this.updateHeld(claim, { attempt: claim.attempt + 1, leaseHolder: null, leaseUntil });
   }
 
-  /** Ends the connection when this transaction idles for longer than a lease: a frozen worker holds no row locks. */
+  /**
+   * Closes the database connection if this transaction idles for longer than a lease, so that a frozen worker holds no
+   * row locks.
+   */
   async limitIdleTime(tx: EntityManager): Promise<void> {
     await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${Math.round(this.leaseMs)}`);
   }
 
-  /** Replaces what the scan of a release found. */
   async saveSnapshot(id: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
     await tx.query('UPDATE releases SET snapshot = $2::jsonb WHERE id = $1', [id, JSON.stringify(snapshot)]);
   }
@@ -229,10 +230,10 @@ export class ReleasesRepository {
   }
 
   /**
-   * Deletes finished releases that are not current, not among the newest `keep` of their server, and older than `days`. A
-   * release that is being promoted is locked, and stays.
+   * Deletes finished releases that are not current, not among the newest `keep` of their server, and older than `days`.
+   * Skips a release that is being promoted, which is locked.
    *
-   * @returns the number deleted, 1,000 at most
+   * @returns the number deleted, at most 1,000
    */
   async deleteOld(keep: number, days: number): Promise<number> {
     const now = await deletionTime(this.database);
@@ -249,7 +250,6 @@ export class ReleasesRepository {
     return deleted;
   }
 
-  /** Sets releases to AUTH_TIMEOUT that nobody authorized in time. */
   async timeOutAuthorization(tx: EntityManager): Promise<ExpiredRelease[]> {
     const [rows] = await tx.query<[ExpiredRelease[]]>(
       `UPDATE releases SET status = 'AUTH_TIMEOUT', lease_until = NULL, updated_at = now()

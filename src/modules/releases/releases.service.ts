@@ -26,7 +26,6 @@ import { RELEASE_SETUP_PAGE } from './releases.types.js';
 /** The server has no release with this id, or none at all. */
 export const RELEASE_NOT_FOUND = 'Release not found';
 
-/** Lists and reads the releases of a server. */
 @Injectable()
 export class ReleasesService {
   constructor(
@@ -47,7 +46,7 @@ export class ReleasesService {
     return { releases: await this.toDtos(rows, server, caller), pagination };
   }
 
-  /** A release with its log. @param id its id, or `latest` @throws NotFoundError */
+  /** Returns a release with its log. @param id its id, or `latest` @throws NotFoundError */
   async get(server: ServerRef, caller: Caller | null, id: string): Promise<ReleaseDetailDto> {
     const release = await this.find(server, id);
     const [dto, logs] = await Promise.all([
@@ -66,7 +65,10 @@ export class ReleasesService {
     return release;
   }
 
-  /** The log of a release, in order, with the setup link for callers that get it. @param after the `seq` after which it begins */
+  /**
+   * Returns the log of a release, in order, with the setup link for callers that may use it. @param after the `seq`
+   * before the first line
+   */
   async logsOf(releaseId: string, server: ServerRef, caller: Caller | null, after?: string): Promise<ReleaseLog[]> {
     const lines = await this.releaseLogsRepository.linesOf(releaseId, after);
     const namesPage = lines.some(({ message }) => message.includes(RELEASE_SETUP_PAGE));
@@ -75,18 +77,20 @@ export class ReleasesService {
     return lines.map((line) => ({ ...line, message: line.message.replace(RELEASE_SETUP_PAGE, () => setupUrl) }));
   }
 
-  /** The member `mcpUrl`; none for a bundle where bundles do not run: there is nothing to call. */
+  /** Returns the member `mcpUrl`, unless the release is a bundle and bundles do not run here. */
   mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
     return this.serverUrlsService.remoteTypes.includes(type) ? { mcpUrl: this.serverUrlsService.run(slug) } : {};
   }
 
-  /** The record of one release. */
   async toDto(release: Release, server: ServerRef, caller: Caller | null): Promise<ReleaseDto> {
     const [dto] = await this.toDtos([release], server, caller);
     return dto;
   }
 
-  /** The link where a server is authorized for everybody who calls it: not for grantees. Null without an open one. */
+  /**
+   * Returns the link on which a server is authorized for all its callers; not for grantees. Null without a pending
+   * authorization.
+   */
   private async setupUrl({ id, namespace }: ServerRef, caller: Caller | null): Promise<string | null> {
     const holder = !caller || caller.grant ? null : linkHolderOf(caller, namespace);
     return holder && this.authorizationsService.openLink({ kind: 'server', id }, holder);

@@ -13,12 +13,10 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Payload of `releases.offers`. */
 export interface OffersChanged {
   serverId: string;
 }
 
-/** Payload of `releases.current`. */
 export interface ReleaseCurrent {
   serverId: string;
   slug: string;
@@ -32,19 +30,18 @@ export interface StoredValues {
   query: [name: string, value: string][];
 }
 
-/** A form field for one configuration value of a server. `fault` is that of the stored value. */
+/** A form field for one configuration value of a server. `fault` describes the stored value. */
 export interface RunFormField extends SetupField {
   place: 'headers' | 'query';
-  /** The name of the header or query parameter. */
   name: string;
-  /** The server cannot be called without it. */
+  /** True if the server cannot be called without it. */
   isMissing: boolean;
 }
 
-/** In the stored log of a release: the link where its owner authorizes the server. Only callers that get the link see it there. */
+/** Stands for the setup link in the stored log of a release. Only callers that may use the link receive it. */
 export const RELEASE_SETUP_PAGE = 'setupUrl of the release';
 
-/** Returns a position in the log of a release, the `seq` of a line; the beginning of the log for an invalid position. */
+/** Returns the `seq` of a line in the log of a release; the start of the log for an invalid position. */
 export function toLogPosition(after: string | undefined): string {
   return after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
 }

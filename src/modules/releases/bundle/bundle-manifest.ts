@@ -22,13 +22,12 @@ interface Property {
   isRequired: boolean;
 }
 
-/** An object schema under construction. A map, since publishers choose the names. */
+/** An object schema under construction. A map, because publishers choose the names. */
 interface Nested {
   properties: Map<string, Nested | Property>;
   isRequired: boolean;
 }
 
-/** The contents of a bundle's manifest. */
 export interface BundleFacts {
   serverInfo: ServerCard['serverInfo'];
   runtime: BundleRuntime;
@@ -38,7 +37,7 @@ export interface BundleFacts {
   tools: Record<string, unknown>[];
   /** True if these are all tools and each has a schema. */
   isComplete: boolean;
-  /** Null when the manifest lists none. */
+  /** Null if the manifest lists none. */
   prompts: Record<string, unknown>[] | null;
   /** JSON Schema of the values that a user enters at installation (`user_config`); `{}` without any. */
   configSchema: ConfigSchema | Record<string, never>;
@@ -47,10 +46,10 @@ export interface BundleFacts {
 const MANIFEST = 'manifest.json';
 
 /**
- * Reads the manifest of an MCPB bundle (versions 0.1 to 0.4, and its forerunner DXT) and checks what installing it needs:
- * name, version, start command, and the file to start. Unknown members are ignored.
+ * Reads the manifest of an MCPB bundle (versions 0.1 to 0.4, and its predecessor DXT) and checks what an installation
+ * needs: name, version, start command, and the file to start. Unknown members are ignored.
  *
- * @throws InvalidInputError naming the fault and what to do; InvalidArchiveError
+ * @throws InvalidInputError naming the problem and what to do; InvalidArchiveError
  */
 export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   const manifest = await readManifest(zip);
@@ -69,7 +68,7 @@ export async function readBundle(zip: ZipArchive): Promise<BundleFacts> {
   const entryPoint =
     isOfHost && server.entry_point === '' ? null : requireText(server.entry_point, 'server.entry_point');
   const path = entryPoint === null ? '' : entryPointPath(entryPoint);
-  // Binaries may be named without the `.exe` they have on Windows, as clients add it.
+  // Clients add the `.exe` that binaries have on Windows, so the manifest can omit it.
   const isThere = [path, `${path}.exe`].some((candidate) => zip.entries.get(candidate)?.isDirectory === false);
   if (entryPoint !== null && !isThere)
     throw fault(`server.entry_point names ${quote(path, 120)}, and there is no such file in the bundle`);
@@ -113,7 +112,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
   return manifest;
 }
 
-/** The runtime, derived as published tools do. Bundles of uv are Python. */
+/** Returns the runtime, derived as published tools do. Bundles of uv are Python. */
 function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRuntime {
   if (/(?:^|[\\/])bun(?:\.exe)?$/.test(command)) return 'bun';
   if (type === 'uv') return 'python';
@@ -122,7 +121,7 @@ function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRunti
   throw fault('server.type must be "node", "python", "binary", "bun" or "uv"');
 }
 
-/** Turns the faults of a part into faults of the manifest. */
+/** Turns an error of a part into one of the manifest. */
 function inManifest<T>(read: () => T): T {
   try {
     return read();
@@ -147,11 +146,11 @@ function fault(text: string): InvalidInputError {
 }
 
 /**
- * The `user_config` of a bundle as a JSON Schema, the way published tools write it: dotted names become nested objects,
- * files and folders strings, and `multiple` a list. `sensitive` is kept as `x-sensitive`.
+ * Converts the `user_config` of a bundle to a JSON Schema, as published tools do: dotted names become nested objects,
+ * files and directories strings, and `multiple` a list. `sensitive` is kept as `x-sensitive`.
  *
  * @returns `{}` without values
- * @throws InvalidInputError saying which entry is wrong
+ * @throws InvalidInputError naming the invalid entry
  */
 function userConfigSchema(userConfig: Record<string, unknown>): ConfigSchema | Record<string, never> {
   const root = emptyObject();

@@ -1,15 +1,15 @@
 /**
- * The configuration values of a server's callers: from `configSchema` to fields, and
- * from a request to the values for the upstream.
+ * The configuration values of a server's callers: from `configSchema` to fields, and from a request to the values for
+ * the upstream.
  *
- * `x-from` names the header or query parameter in which a caller sends a value, `x-to` the one in which the upstream
- * gets it; without them it is a query parameter of the property's name. Objects with properties are flattened
- * (`db.host`). Nothing else of the request is passed on, and an empty value counts as not sent. Hosted modules get
+ * `x-from` names the header or query parameter in which a caller sends a value, `x-to` the one that the upstream
+ * receives; without them it is a query parameter of the property's name. Objects with properties are flattened
+ * (`db.host`). Nothing else of the request is passed on, and an empty value counts as not sent. Hosted modules receive
  * their values in the query of the worker's URL.
  *
- * Types and allowed values are checked here. Other keywords need the whole schema: it is compiled in a thread
- * (`config-values.job.ts`), in turns of the namespaces. A fault names the place and never repeats the value, which may
- * be a secret.
+ * Types and allowed values are checked here. Other keywords need the whole schema, which is compiled in a thread
+ * (`config-values.job.ts`); namespaces take turns. Error messages name the field, never the value, which might be
+ * secret.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
@@ -19,32 +19,33 @@ import { jsonIn } from '../../../platform/text/json-bounds.js';
 import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
 import type { job as valuesJob } from './config-values.job.js';
 
-/** Headers and query of a request to a run endpoint. */
 interface CallerConfig {
   headers: IncomingHttpHeaders;
   query: URLSearchParams;
 }
 
-/** The values for the upstream, and the faults that prevent the call. */
+/** The values for the upstream, and the problems that prevent the call. */
 export interface MappedConfig {
   headers: Record<string, string>;
   query: [name: string, value: string][];
-  /** Names of required values that were not sent and have no default. */
+  /** Names of required values that are not sent and have no default. */
   missing: { headers: string[]; query: string[] };
-  /** Values that the schema does not allow. */
   faults: ConfigFault[];
 }
 
-/** A fault of a value. The message never repeats the value: it may be a secret. */
+/** A problem of a value. The message never contains the value, which might be secret. */
 interface ConfigFault {
-  /** Null for a fault of several values together. */
+  /** Null if it concerns several values together. */
   from: ConfigPlace | null;
   message: string;
 }
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** The kind of a release, which decides how configuration values reach it: headers and query, the worker's URL, a prompt. */
+/**
+ * The kind of a release, which decides how it receives configuration values: headers and query, the worker's URL, a
+ * prompt.
+ */
 export type ConfigKind = 'external' | 'hosted' | 'stdio';
 
 /** A validated schema of the values each caller of a release sends. */
@@ -55,22 +56,21 @@ export interface ConfigSchema {
   [member: string]: unknown;
 }
 
-/** The place of a value: a header (names in any case) or a query parameter. */
+/** Where a value is sent: a header (names in any case) or a query parameter. */
 export interface ConfigPlace {
   place: 'header' | 'query';
   name: string;
 }
 
-/** One value of a configuration. */
 export interface ConfigField {
-  /** The names of the properties that lead to it; more than one when objects are nested. */
+  /** Property names from the root to the value; more than one in nested objects. */
   path: string[];
   /** `json` for arrays, objects and mixed types. */
   type: 'string' | 'number' | 'integer' | 'boolean' | 'json';
   isRequired: boolean;
-  /** The default as text; undefined when there is none of the right type. */
+  /** The default as a string; undefined without one of the right type. */
   fallback?: string;
-  /** The allowed values as text; undefined for any. */
+  /** The allowed values as strings; undefined for any. */
   allowed?: ReadonlySet<string>;
   from: ConfigPlace;
   /** The name in `from`, in lower case. */
@@ -78,7 +78,7 @@ export interface ConfigField {
   to: ConfigPlace;
   /** The property as it was published, for title and description. */
   schema: Record<string, unknown>;
-  /** The whole schema, which the values must match together. */
+  /** The whole schema, for keywords that concern several values. */
   root: ConfigSchema;
 }
 
@@ -88,7 +88,7 @@ const PLAIN = new Set([
   ...['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly', 'additionalProperties'],
 ]);
 
-/** Schemas as JSON text for the thread; null where no keyword needs the whole schema's validator. */
+/** Schemas as JSON for the thread; null if no keyword needs the validator of the whole schema. */
 const schemaJson = new WeakMap<ConfigSchema, string | null>();
 
 function isPlain(schema: Record<string, unknown>): boolean {
@@ -99,17 +99,17 @@ function isPlain(schema: Record<string, unknown>): boolean {
   );
 }
 
-/** A job of the thread for tenants' work. */
+/** A job of the thread that runs tenants' work. */
 const VALUES = 'modules/releases/config/config-values.job.js';
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
 
-/** The fields of a schema, in its order. */
+/** Returns the fields of a schema, in its order. */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
   return fieldsBelow(schema, { path: [], isAroundRequired: true, kind, root: schema });
 }
 
-/** The paths of all values of a schema, in its order. Kinds differ in which of them are values. */
+/** Returns the paths of all values of a schema, in its order. Kinds differ in which properties are values. */
 export function configOrder(schema: Record<string, unknown>): string[] {
   const kinds = ['hosted', 'external'] as const;
   const fields = kinds.flatMap((kind) => configFields({ properties: {}, ...schema, type: 'object' }, kind));
@@ -150,7 +150,10 @@ function fieldsBelow(schema: Record<string, unknown>, { path, isAroundRequired, 
   });
 }
 
-/** A plain type, also as one of several beside `null`. Without a type it follows from `enum`, `const` or `default`. */
+/**
+ * Returns a plain type, even if it is combined with `null`. Without a type it follows from `enum`, `const` or
+ * `default`.
+ */
 function typeOf({
   type,
   enum: values,
@@ -164,7 +167,7 @@ function typeOf({
   return TYPES.has(typeof sample) ? (typeof sample as ConfigField['type']) : 'json';
 }
 
-/** A value as text; undefined when it is not of the type. */
+/** Returns a value as a string; undefined if it has another type. */
 export function textOf(value: unknown, type: ConfigField['type']): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (type === 'json') return JSON.stringify(value);
@@ -181,8 +184,9 @@ function placeOf(value: unknown): ConfigPlace | null {
 
 /**
  * Maps the values of a request to those for the upstream. Use the result only if `missing` and `faults` are empty.
- * @param namespaceId of the server; its schema is compiled at its turn @returns a promise only for a schema with more
- * than types and allowed values
+ *
+ * @param namespaceId of the server; its schema is compiled in the turn of that namespace
+ * @returns a promise only for a schema with more than types and allowed values
  */
 export function mapConfig(
   fields: readonly ConfigField[],
@@ -218,7 +222,7 @@ export function mapConfig(
   return faultsTogether(schema, fields, values, namespaceId).then((together) => ({ ...mapped, faults: together }));
 }
 
-/** The faults of values of the right types against the whole schema: lengths, ranges, patterns, formats, conditions. */
+/** Checks values of the right types against the whole schema: lengths, ranges, patterns, formats, conditions. */
 async function faultsTogether(
   schema: string,
   fields: readonly ConfigField[],
@@ -239,7 +243,7 @@ async function faultsTogether(
   });
 }
 
-/** The requirement that a value fails, as the end of a message; null without one. */
+/** Returns the requirement that a value violates, as the end of a message; null if it is valid. */
 function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';

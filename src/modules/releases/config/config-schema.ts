@@ -8,14 +8,14 @@ import { isKnownFormat, schemaValidator } from '../../../platform/json-schema/sc
 import { isObject } from '../../../platform/text/json.js';
 import { configFields, type ConfigField, type ConfigKind, type ConfigSchema } from './config-fields.js';
 
-/** The documented limits of the format. Published clients exceed them, so that only causes a warning. */
+/** The documented limits of the format. Published clients exceed them, so this only causes a warning. */
 const PROPERTIES_DOCUMENTED = 20;
 const BYTES_DOCUMENTED = 1024;
 
 /** Hard limit: a caller's configuration must fit into headers or a URL. */
 const BYTES_MAX = 64 * 1024;
 
-/** Headers that carry the request itself; a value of a caller in one of them would break or redirect it. */
+/** Headers of the request itself; a caller's value in one of them would break or redirect it. */
 export const TRANSPORT =
   /^(?:host|connection|keep-alive|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(?:-encoding)?|proxy-.*|mcp-(?!server).*|last-event-id|x-request-id|__proto__)$/i;
 
@@ -25,12 +25,12 @@ export const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 const QUERY_NAME = /^[^\u0000-\u0020\u007f]{1,128}$/;
 
 /**
- * A config schema from a publish payload: an object of strings, numbers and booleans,
- * each with `x-from` (where callers pass it) and `x-to` (where it goes), both `{header}` or `{query}`. Hosted modules and
- * bundles may nest objects and have lists, as their build tools write them.
+ * Validates the config schema of a publish payload: an object of strings, numbers and booleans, each with `x-from`
+ * (where callers send it) and `x-to` (where the upstream receives it), both `{header}` or `{query}`. Hosted modules and
+ * bundles can have nested objects and lists, as their build tools write them.
  *
  * @returns the schema with its unknown members, and warnings for the publisher
- * @throws InvalidInputError saying which part is wrong
+ * @throws InvalidInputError naming the invalid part
  */
 export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema: ConfigSchema; warnings: string[] } {
   if (!isObject(value)) throw new InvalidInputError('configSchema must be an object');
@@ -51,7 +51,7 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
   if (bytes > BYTES_DOCUMENTED) warnings.push(`configSchema has ${bytes} bytes; ${promise(BYTES_DOCUMENTED)}`);
   for (const field of fields) requireField(field, kind, warnings);
   requireRequired(schema);
-  // Values are matched in linear time: RE2's patterns, of bounded number and size.
+  // Values are matched in linear time: RE2 syntax only, with limited number and size of patterns.
   for (const { pattern, place, refusal } of patternsOf(schema)) {
     if (refusal !== null) {
       throw new InvalidInputError(`configSchema.${place} must be a pattern of RE2, without ${refusal}`);
@@ -91,7 +91,7 @@ function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]):
     if (hasOneName && (typeof place.header === 'string' || typeof place.query === 'string')) continue;
     throw new InvalidInputError(`${path}.${member} must be {"header": "<name>"} or {"query": "<name>"}`);
   }
-  // The default places carry the property's own name, which must fit there as well.
+  // The defaults use the property's own name, which must be valid there as well.
   if (kind !== 'stdio') {
     requireName(field.from.place, field.from.name, `${path}.x-from`);
     requireName(field.to.place, field.to.name, `${path}.x-to`);
@@ -114,7 +114,7 @@ function requireName(place: 'header' | 'query', name: string, path: string): voi
   }
 }
 
-/** Values are checked against the whole schema, so every part of it must have a check. */
+/** Rejects parts of the schema that no check covers: values are checked against the whole schema. */
 function requireEnforceable(schema: ConfigSchema, warnings: string[]): void {
   const validator = schemaValidator(schema);
   if (typeof validator === 'string') {
@@ -131,7 +131,7 @@ function requireEnforceable(schema: ConfigSchema, warnings: string[]): void {
   }
 }
 
-/** A required name without a property would make every call fail. */
+/** Rejects a required name without a property, which would make every call fail. */
 function requireRequired({ required, properties }: ConfigSchema): void {
   if (required === undefined) return;
   if (!Array.isArray(required)) throw new InvalidInputError('configSchema.required must be an array');

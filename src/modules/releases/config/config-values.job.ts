@@ -1,7 +1,6 @@
 import '../../../platform/json-schema/schemas-in-thread.js';
 import { schemaValidator, type SchemaFault } from '../../../platform/json-schema/schema-check.js';
 
-/** A value as text, and its place in the configuration. */
 interface ConfigText {
   path: string[];
   /** The type of its field; all but `string` are JSON. */
@@ -10,10 +9,10 @@ interface ConfigText {
 }
 
 /**
- * Runs in the thread for tenants' work: the faults of a configuration.
+ * Runs in the thread for tenants' work: finds the problems of a configuration.
  *
- * @param schema as JSON text
- * @returns null when the validation takes too long; no fault for a stored schema that cannot be compiled
+ * @param schema as JSON
+ * @returns null if the validation takes too long; no problems if a stored schema cannot be compiled
  */
 export function job({ schema, values }: { schema: string; values: ConfigText[] }): SchemaFault[] | null {
   const validate = schemaValidator(JSON.parse(schema));

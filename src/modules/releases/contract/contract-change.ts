@@ -2,17 +2,16 @@ import { quote } from '../../../platform/text/quoted.js';
 import type { LogLine } from '../release.entity.js';
 import type { Stage } from '../release-state.js';
 
-/** Severity: harmless, worth a review, or breaking for callers that work today or rely on today's safety. */
+/** Severity: harmless, needs a review, or breaking for callers that work today or rely on today's safety. */
 export const changeLevels = ['compatible', 'risky', 'breaking'] as const;
 export type ChangeLevel = (typeof changeLevels)[number];
 
-/** Most log lines about the changes of one release. */
+/** Log lines about the changes of one release. */
 const LINES_MAX = 50;
 
-/** Context of the log lines. */
 interface LineContext {
   stage: Stage;
-  /** Ends the sentence "What the server offers changed …". */
+  /** The end of the message "What the server offers changed …". */
   since: string;
 }
 
@@ -20,29 +19,28 @@ interface LineContext {
 export const contractSummaries = ['none', ...changeLevels] as const;
 export type ContractSummary = (typeof contractSummaries)[number];
 
-/** Origin of a comparison: a release that became current, or a rescan of the current one. */
+/** Origin of the changes: a release that became current, or a rescan of the current one. */
 export const contractFinders = ['release', 'rescan'] as const;
 export type ContractFinder = (typeof contractFinders)[number];
 
-/** One difference between the contracts of two releases. */
 export interface ContractChange {
   /** Kind of change, such as `tool_removed`, `now_required`. */
   kind: string;
   level: ChangeLevel;
   /** The tool; null for a resource or a prompt. */
   tool: string | null;
-  /** The place in the tool, `inputSchema.city`, or another item, `prompts.review`. Null for a whole tool. */
+  /** The location in the tool, `inputSchema.city`, or another item, `prompts.review`. Null for a whole tool. */
   path: string | null;
-  /** A message shown beside tool and path. */
+  /** Shown after tool and path. */
   message: string;
 }
 
-/** The highest level among the changes. */
+/** Returns the highest level among the changes. */
 export function summaryOf(changes: ContractChange[]): ContractSummary {
   return [...changeLevels].reverse().find((level) => changes.some((change) => change.level === level)) ?? 'none';
 }
 
-/** Log lines about changes: a summary, then one line for each change. */
+/** Returns log lines about changes: a summary, then one line per change. */
 export function contractLines(changes: ContractChange[], { stage, since }: LineContext): LogLine[] {
   if (changes.length === 0) return [];
   const counts = [...changeLevels]

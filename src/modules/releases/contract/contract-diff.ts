@@ -6,7 +6,6 @@ import { contractOf, hashOf, type Contract, type Items } from './contract.js';
 import type { ReleaseContract } from './release-contract.entity.js';
 import { schemaChanges, schemaChangeKinds } from './schema-diff.js';
 
-/** All kinds of changes. */
 export const contractChangeKinds: readonly string[] = [
   'tool_added',
   'tool_removed',
@@ -27,11 +26,10 @@ export const contractChangeKinds: readonly string[] = [
 
 /** A new contract compared with the current one. */
 export interface ContractComparison extends Pick<ReleaseContract, 'previousReleaseId' | 'hash' | 'changes'> {
-  /** True for equal contracts. */
   isSame: boolean;
 }
 
-/** Compares `next` with the current release. */
+/** Compares the contract of `next` with that of the current release. */
 export function compareContracts(current: ServerSnapshot | null, next: ServerSnapshot): ContractComparison {
   const contract = contractOf(next);
   const hash = hashOf(contract);
@@ -41,7 +39,9 @@ export function compareContracts(current: ServerSnapshot | null, next: ServerSna
   return { previousReleaseId, hash, changes: contractChanges(before, contract), isSame: hashOf(before) === hash };
 }
 
-/** The differences of two contracts, breaking ones first. A list that is unknown in one of them is not compared. */
+/**
+ * Returns the differences of two contracts, breaking ones first. A list that is unknown in one of them is not compared.
+ */
 export function contractChanges(before: Contract, after: Contract): ContractChange[] {
   const changes = [
     ...toolChanges(before.tools, after.tools),
@@ -53,7 +53,6 @@ export function contractChanges(before: Contract, after: Contract): ContractChan
   return changes.sort((change, other) => rank(change) - rank(other));
 }
 
-/** Added, removed and common names. */
 function compareNames(
   before: Items | null,
   after: Items | null,
@@ -100,7 +99,7 @@ function outputChanges(old: unknown, now: unknown): Omit<ContractChange, 'tool'>
     : [{ kind: 'output_schema_added', level: 'compatible', path, message: 'An output schema was added.' }];
 }
 
-/** Models follow these texts, so a change is risky. */
+/** Differences of strings that models follow, which makes them risky. */
 function textChanges(old: JsonObject, now: JsonObject): Pick<ContractChange, 'kind' | 'level' | 'message'>[] {
   const rules = [
     ['description', 'description_changed', 'Its description changed, which models read.'],
@@ -134,7 +133,6 @@ function itemChanges(
   ];
 }
 
-/** Differences of the arguments of a prompt. */
 function argumentChanges(path: string, old: unknown, now: unknown): ContractChange[] {
   const before = isObject(old) ? old : {};
   const after = isObject(now) ? now : {};

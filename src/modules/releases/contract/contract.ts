@@ -1,14 +1,14 @@
 /**
- * The contract of a release: everything that its callers depend on, in canonical form. Tools with schemas and
- * annotations, resources, templates and prompts, with the texts that models read; icons and `_meta` are no part of it.
+ * The contract of a release: everything that its callers depend on, in canonical form. It has tools with schemas and
+ * annotations, resources, templates and prompts, including the strings that models read; not icons and `_meta`.
  *
  * Schemas that spell the same constraints differently are equal: annotations and defaults of the dialect are removed,
- * sets sorted, `const` becomes `enum`, and `anyOf` with null a list of types. Equal contracts have one hash (SHA-256 of
- * the canonical JSON). `contract-diff.ts` compares two contracts, and `release-contracts.ts` stores the changes of each
- * version.
+ * sets are sorted, `const` becomes `enum`, and `anyOf` with null a list of types. Equal contracts have the same hash
+ * (SHA-256 of the canonical JSON). `contract-diff.ts` compares two contracts, and `release-contracts.ts` stores the
+ * changes of each version.
  *
- * A list that is unknown (null) is not compared. The functions are recursive: the security check bounds the depth of
- * schemas before.
+ * An unknown list (null) is not compared. The functions are recursive: the security check has limited the depth of
+ * schemas.
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
@@ -35,10 +35,9 @@ const ONE = new Set([
 /** Keywords that hold a list of schemas. */
 const LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 
-/** The compared members of tools, resources or prompts, by name. */
 export type Items = Map<string, JsonObject>;
 
-/** Everything that callers of a release depend on, in canonical form. Null for an unknown list. */
+/** Null for an unknown list. */
 export interface Contract {
   tools: Items | null;
   resources: Items | null;
@@ -46,7 +45,7 @@ export interface Contract {
   prompts: Items | null;
 }
 
-/** The contract of a release. Icons and `_meta` are no part of it. */
+/** Returns the contract of a release, without icons and `_meta`. */
 export function contractOf({ tools, resources, resourceTemplates, prompts }: ServerSnapshot): Contract {
   return {
     tools: itemsOf(tools, 'name', ['title', 'description', 'inputSchema', 'outputSchema', 'annotations']),
@@ -56,7 +55,7 @@ export function contractOf({ tools, resources, resourceTemplates, prompts }: Ser
   };
 }
 
-/** SHA-256 in hex; equal for equal contracts. */
+/** Returns the SHA-256 in hex; equal for equal contracts. */
 export function hashOf(contract: Contract): string {
   const lists = Object.entries(contract).map(([list, items]: [string, Items | null]) => [list, items && [...items]]);
   return createHash('sha256').update(canonicalJson(lists)).digest('hex');
@@ -83,7 +82,7 @@ function canonicalMember(member: string, value: unknown): unknown {
   );
 }
 
-/** A JSON Schema in canonical form. Recursive: the caller bounds the depth. */
+/** Returns a JSON Schema in canonical form. Recursive: the caller limits the depth. */
 export function canonicalSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema)
@@ -92,7 +91,7 @@ export function canonicalSchema(schema: unknown): unknown {
     .filter(([keyword, value]) => !isImplied(keyword, value));
   const { const: only, ...rest } = Object.fromEntries<unknown>(entries);
   if (only === undefined) return nullable(rest);
-  // `const: x` is `enum: [x]`.
+  // `const: x` becomes `enum: [x]`.
   return nullable(rest.enum === undefined ? { ...rest, enum: [only] } : { ...rest, const: only });
 }
 
@@ -109,7 +108,7 @@ function canonicalValue(keyword: string, value: unknown): unknown {
   return value;
 }
 
-/** The distinct values, sorted by their canonical JSON. */
+/** Returns the distinct values, sorted by their canonical JSON. */
 function sortedSet(values: unknown[]): unknown[] {
   const byText = new Map(values.map((value) => [canonicalJson(value), value]));
   return [...byText.keys()].sort().map((text) => byText.get(text));
@@ -123,7 +122,7 @@ function isImplied(keyword: string, value: unknown): boolean {
   return keyword === 'properties' && isObject(value) && Object.keys(value).length === 0;
 }
 
-/** `anyOf: [{type: string}, {type: null}]` is `type: [null, string]`. */
+/** `anyOf: [{type: string}, {type: null}]` becomes `type: [null, string]`. */
 function nullable(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;

@@ -9,13 +9,13 @@ import {
   type ContractSummary,
 } from './contract-change.js';
 
-/** The contract of a server from one moment on, with its changes against the one before. */
+/** A version of a server's contract, with its changes from the previous one. */
 @Entity('release_contracts')
 @Index('release_contracts_newest', ['serverId', 'seq'])
 @Check('release_contracts_found_by', `"found_by" IN (${contractFinders.map((finder) => `'${finder}'`).join(', ')})`)
 @Check('release_contracts_summary', `"summary" IN (${contractSummaries.map((summary) => `'${summary}'`).join(', ')})`)
 export class ReleaseContract {
-  /** Insertion order. Text, since a bigint does not fit a number. */
+  /** Insertion order. A string, because a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 
@@ -31,18 +31,16 @@ export class ReleaseContract {
   @Column('uuid', { name: 'previous_release_id', nullable: true })
   previousReleaseId: string | null;
 
-  /** Publication of the release, or a rescan. */
   @Column('text', { name: 'found_by', default: 'release' })
   foundBy: ContractFinder;
 
-  /** SHA-256 of the canonical contract, in hex. */
   @Column('text')
   hash: string;
 
   @Column('text')
   summary: ContractSummary;
 
-  /** Number of all changes; `changes` holds the first 200. */
+  /** Number of all changes; `changes` contains the first 200. */
   @Column('integer', { name: 'change_count' })
   changeCount: number;
 

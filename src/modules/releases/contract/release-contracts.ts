@@ -9,14 +9,14 @@ import type { ContractVersionListDto } from './contract-changes.dto.js';
 import { compareContracts, type ContractComparison } from './contract-diff.js';
 import { ReleaseContract } from './release-contract.entity.js';
 
-/** Changes stored of one version, and the length of their paths. */
+/** Stored changes of one version, and the length of their paths. */
 const CHANGES_MAX = 200;
 const PATH_CHARS_MAX = 300;
 
-/** Versions stored of one server; older ones are deleted. */
+/** Stored versions of one server; older ones are deleted. */
 const VERSIONS_MAX = 500;
 
-/** Contracts of servers: compared, and stored with their changes. */
+/** Compares and stores the contracts of servers. */
 @Injectable()
 export class ReleaseContracts {
   constructor(
@@ -24,12 +24,11 @@ export class ReleaseContracts {
     private readonly serverReleasesService: ServerReleasesService,
   ) {}
 
-  /** Compares a snapshot with the current release of its server. */
   async compare(serverId: string, snapshot: ServerSnapshot): Promise<ContractComparison> {
     return compareContracts(await this.serverReleasesService.currentOf(serverId), snapshot);
   }
 
-  /** Stores a version, in the transaction that makes it current. */
+  /** Stores a version in the transaction that makes it current. */
   async record(
     { serverId, releaseId, foundBy }: Pick<ReleaseContract, 'serverId' | 'releaseId' | 'foundBy'>,
     { previousReleaseId, hash, changes }: ContractComparison,
@@ -57,7 +56,7 @@ export class ReleaseContracts {
     if (newestExpired) await tx.delete(ReleaseContract, { serverId, seq: LessThanOrEqual(newestExpired.seq) });
   }
 
-  /** One page of versions, newest first. */
+  /** Returns a page of versions, newest first. */
   async list(server: ServerRef, query: PageQueryDto): Promise<ContractVersionListDto> {
     const where = { serverId: server.id };
     const { rows, pagination } = await readPage(query, this.releaseContractRepository.countBy(where), (page) =>

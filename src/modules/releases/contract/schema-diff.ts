@@ -3,10 +3,9 @@ import { resolveRef } from '../../../platform/json-schema/references.js';
 import { quote } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
 
-/** Use of a schema: callers send values that an input schema allows, and read values that an output schema promises. */
+/** Use of a schema: callers send input and read output. */
 export type Direction = 'input' | 'output';
 
-/** One difference of two schemas. */
 export interface SchemaChange {
   kind: SchemaChangeKind;
   level: ChangeLevel;
@@ -14,7 +13,7 @@ export interface SchemaChange {
   message: string;
 }
 
-/** Level of each difference for callers that send such values, and for callers that read them. */
+/** Level of each difference for input, and for output. */
 const levels = {
   added: { input: 'compatible', output: 'compatible' },
   required_added: { input: 'breaking', output: 'compatible' },
@@ -39,20 +38,19 @@ const levels = {
 } as const satisfies Record<string, Record<Direction, ChangeLevel>>;
 export type SchemaChangeKind = keyof typeof levels;
 
-/** All kinds of differences. */
 export const schemaChangeKinds = Object.keys(levels) as SchemaChangeKind[];
 
-/** Bounds of the places and levels compared: schemas may refer to themselves. */
+/** Limits of the comparison: schemas can refer to themselves. */
 const PLACES_MAX = 2_000;
 const DEPTH_MAX = 16;
 
-/** Members, names and values that count as one more place. */
+/** Members, names and values that use up another place. */
 const ENTRIES_OF_PLACE = 100;
 
-/** Differences after which no further place is compared. */
+/** Differences after which the comparison stops. */
 const CHANGES_MAX = 1_000;
 
-/** Keywords with a bound: true when a higher bound allows less. */
+/** Keywords with a bound; true if a higher bound allows less. */
 const BOUNDS = new Map([
   ['minimum', true],
   ['exclusiveMinimum', true],
@@ -77,7 +75,7 @@ const UNDERSTOOD = new Set([
   ...['$defs', 'definitions', '$ref'],
 ]);
 
-/** The differences of two canonical schemas. @param path of the schema */
+/** Returns the differences of two canonical schemas. @param path of the schema */
 export function schemaChanges(before: unknown, after: unknown, direction: Direction, path: string): SchemaChange[] {
   if (canonicalJson(before) === canonicalJson(after)) return [];
   const changes = new SchemaDiff(before, after, direction).compareAt(before, after, path, 0);
@@ -194,7 +192,6 @@ class SchemaDiff {
     ];
   }
 
-  /** Differences of `additionalProperties`. */
   private openness(before: JsonObject, after: JsonObject, path: string): SchemaChange[] {
     const [old, now] = [before.additionalProperties, after.additionalProperties];
     if (this.isSame(old, now)) return [];
@@ -214,7 +211,7 @@ class SchemaDiff {
   }
 }
 
-/** Allowed types; null: any. `number` includes `integer`. */
+/** Returns the allowed types; null for any. `number` includes `integer`. */
 function typesOf({ type }: JsonObject): Set<unknown> | null {
   if (type === undefined) return null;
   const types = new Set<unknown>([type].flat());
@@ -230,18 +227,17 @@ function typeText({ type }: JsonObject): string {
   return type === undefined ? 'any' : [type].flat().map(String).join(' or ').slice(0, 80);
 }
 
-/** The allowed values as JSON texts; null: any. */
+/** Returns the allowed values as JSON; null for any. */
 function valuesOf(schema: JsonObject): Set<string> | null {
   return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
 }
 
-/** Member schemas by name; `{}` for a member that is only required. */
+/** Returns member schemas by name; `{}` for a member that is only required. */
 function membersOf({ properties, required }: JsonObject): Map<string, unknown> {
   const requiredEntries = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
   return new Map([...requiredEntries, ...(isObject(properties) ? Object.entries(properties) : [])]);
 }
 
-/** Number of entries to compare at one place. */
 function entriesOf(schema: JsonObject): number {
   const { enum: values, properties, required } = schema;
   return [schema, values, properties, required].reduce<number>(

@@ -10,7 +10,7 @@ import type { LogLine, HostingRequest, Release } from '../release.entity.js';
 import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 
-/** A module of 10 MB takes 2 to 5 s and below 256 MB; one that is a single literal of data takes several times as much. */
+/** A module of 10 MB takes 2 to 5 s and less than 256 MB; a single literal of data takes several times as much. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 15_000 };
 
 /** Checks modules in a child process, so that a large one does not block this process. */
@@ -19,9 +19,9 @@ export class ModuleChecks {
   private last: Promise<unknown> = Promise.resolve();
 
   /**
-   * Reads the exports and the form of the module in a file. Checks run one after another, since each may take a whole CPU.
+   * Reads the exports and the form of the module in a file. Checks run one at a time, because each can use a whole CPU.
    *
-   * @throws InvalidModuleError also for a module beyond the limits; the signal's reason when it ends the check
+   * @throws InvalidModuleError, including for a module beyond the limits; the signal's reason if it aborts the check
    */
   async check(path: string, signal: AbortSignal, limits = LIMITS): Promise<ModuleFacts> {
     const reading = this.last.then(() => read(path, signal, limits));
@@ -30,7 +30,7 @@ export class ModuleChecks {
   }
 }
 
-/** The result of a check: lines for the log, and the hosting request that the module confirms. */
+/** The result of a check: log lines, and the hosting request that the module confirms. */
 interface Checked {
   lines: LogLine[];
   hosting?: HostingRequest;
@@ -89,8 +89,8 @@ export class DeployStage implements ReleaseStage {
       const { form, exports, stateful } = facts;
       const message = `Module of the form "${form}" with the exports ${exports.join(', ')}`;
       const requested = hosting ?? { stateful: false, hasAuthAdapter: false, secretNames: [] };
-      // The options that the module declares win; those it leaves open are as published. Sessions exist for servers that
-      // a factory makes; a module with its own `fetch` manages its state itself.
+      // The options that the module declares take precedence over the published ones. Only servers of a factory have
+      // sessions; a module with its own `fetch` manages its state itself.
       const isOpen = stateful === null && exports.includes('stateful');
       const effective = {
         ...requested,
@@ -103,13 +103,13 @@ export class DeployStage implements ReleaseStage {
         hosting: effective,
       };
     } finally {
-      // A lost lease also ends the check itself.
+      // Cancels the check after a lost lease.
       leaving.abort();
     }
   }
 }
 
-/** A published false may be the default of an omitted option, so only a published true contradicts the module. */
+/** A published false can be the default of an omitted option, so only a published true contradicts the module. */
 function differences(requested: HostingRequest, effective: HostingRequest): LogLine[] {
   return (['stateful', 'hasAuthAdapter'] as const)
     .filter((name) => requested[name] !== effective[name])

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { checkModule, type ModuleFacts } from '../../../hosting/hosted-module.js';
 import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 
-/** The message of the process, which checks the module in the file of its first argument, and ends. */
+/** The message of the process, which checks the module file of its first argument, and exits. */
 export type ModuleCheckAnswer = { facts: ModuleFacts } | { refused: string };
 
-// Signals to the process group are ignored: the parent ends this process, and a stop must not look like a module fault.
+// Only the parent stops this process: a signal to the whole process group must not look like an error of the module.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 let answer: ModuleCheckAnswer;

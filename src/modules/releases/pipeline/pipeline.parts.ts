@@ -14,7 +14,6 @@ import { BundleScan } from '../scan/bundle-scan.js';
 import { ExternalScan } from '../scan/external-scan.js';
 import { HostedScan } from '../scan/hosted-scan.js';
 
-/** The part of the releases module for the role `worker`. */
 export const worker: ModuleMetadata = {
   providers: [
     DeployStage,

@@ -6,7 +6,7 @@ import type { Release } from '../release.entity.js';
 import type { ReleaseStage, StageOutcome } from '../release-lease.js';
 import { ReleaseSwitch } from '../release-switch.js';
 
-/** Makes the release the current one of its server, and logs what changes for callers of the server. */
+/** Sets the release as current, and logs the changes for callers of the server. */
 @Injectable()
 export class PublishStage implements ReleaseStage {
   constructor(

@@ -3,13 +3,13 @@
  * metadata, publish. One job of the queue runs one release.
  *
  * The outcome of a stage and the name of the next one are written in one transaction, under the lease of this worker.
- * So a pipeline that dies continues with the stage it was in (`release-sweeper.ts` restarts it), and one that runs
- * twice does the work once. Statuses: `release-state.ts`.
+ * After a crash, the release resumes in the same stage (`release-sweeper.ts`), and a duplicate run does no work twice.
+ * Statuses: `release-state.ts`.
  *
- * Topics: `releases.changed` and `servers.deleted` renew the lease, so that a cancelled or deleted release is dropped
- * at once; `releases.changed` is also published after each write. An unexpected error ends the release as
- * INTERNAL_ERROR with a message for the publisher; the reason is in the operator's log. While the database is unavailable the
- * job is retried.
+ * Topics: `releases.changed` and `servers.deleted` renew the lease, so that work on a cancelled or deleted release
+ * stops immediately; `releases.changed` is also published after each write. An unexpected error sets INTERNAL_ERROR
+ * with a message for the publisher; only the operator's log has the cause. While the database is unavailable, the job
+ * is retried.
  */
 import { randomUUID } from 'node:crypto';
 import { Processor, WorkerHost } from '@nestjs/bullmq';
@@ -28,14 +28,12 @@ import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
 const statusesAfterWork = releaseStatuses.filter((status) => mayBecome('WORKING', status));
 
-/** Runs one release through its stages. */
 @Injectable()
 export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
-  /** Releases that this process works on, by id. */
   private readonly running = new Map<string, ReleaseLease>();
   private readonly results: LabeledCounter<'status'>;
-  /** True once this process takes no more releases. */
+  /** True once this process accepts no more releases. */
   isStopping = false;
 
   constructor(
@@ -51,13 +49,13 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     this.results = metrics.labeledCounter('slipway_releases_total', help, { status: statusesAfterWork });
   }
 
-  /** Renews a lease when its release changes, so that a cancelled or deleted one is dropped at once. */
+  /** Renews a lease when its release changes, so that work on a cancelled or deleted one stops immediately. */
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('releases.changed', ({ id }) => void this.running.get(id)?.renew());
     await this.pubSub.subscribe('servers.deleted', () => this.running.forEach((lease) => void lease.renew()));
   }
 
-  /** Hands releases back at shutdown, so that they need not wait for the sweeper. */
+  /** Hands releases back at shutdown, so that they do not wait for the sweeper. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     await Promise.allSettled(
@@ -69,10 +67,10 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /**
-   * Runs the remaining stages of a release. Does nothing when another worker holds it, it has ended, or its account has no
-   * free slot.
+   * Runs the remaining stages of a release. Does nothing if another worker holds it, it is finished, or its account has
+   * no free slot.
    *
-   * @throws when the database is unavailable, for the queue to try again
+   * @throws if the database is unavailable, so that the queue retries
    */
   async run(releaseId: string, attempt: number): Promise<void> {
     const claim = { releaseId, attempt, holder: randomUUID() };
@@ -102,7 +100,10 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     }
   }
 
-  /** Enqueues the account's next releases; if that fails, the sweeper does it. A release handed back keeps its slot. */
+  /**
+   * Enqueues the account's next releases; if that fails, the sweeper does. A release that is handed back keeps its
+   * slot.
+   */
   private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
     try {
@@ -112,12 +113,12 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     }
   }
 
-  /** Writes the outcome of a stage. @returns true when another stage is due */
+  /** Writes the outcome of a stage. @returns true if another stage is due */
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome, names: LogNames): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {
       await lease.commit(change, lines, inTransaction);
-      // For the operator, without links from the release's own log, which are its publisher's.
+      // For the operator. The log of the release can contain links, which are only for its publisher.
       const reason = lines.find(({ level }) => level === 'error')?.message;
       this.results.inc({ status: change.status });
       const entry = { msg: `a release is ${change.status}`, releaseId: lease.releaseId, ...names };
@@ -143,7 +144,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
       () => null,
       (thrown: Error) => thrown,
     );
-    // The release was deleted, with or without its server, which reaches a stage as one of several errors.
+    // The release was deleted, with or without its server, which stages notice as various errors.
     if (lost instanceof LeaseLostError) return;
     this.logger.error({ msg: `a release failed in ${stage}`, releaseId: lease.releaseId, ...names, err: error });
     if (lost !== null) throw lost;
@@ -151,13 +152,12 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 }
 
-/** Releases wait for upstreams most of the time, so one worker runs several. */
+/** Releases mostly wait for upstreams, so one worker runs several. */
 const CONCURRENCY = 8;
 
-/** Delay of a job that a stopping process fetched, so that another process takes it. */
+/** Delay of a job that a stopping process fetched, so that another process runs it. */
 const HANDOVER_MS = 100;
 
-/** Runs the pipeline of one release per job. */
 @Processor(RELEASES_QUEUE, { concurrency: CONCURRENCY })
 export class ReleasesProcessor extends WorkerHost {
   constructor(private readonly releasePipeline: ReleasePipeline) {

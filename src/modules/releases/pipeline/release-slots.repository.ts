@@ -1,13 +1,13 @@
 /**
- * Shares the workers among accounts: three releases of one account run at the same time in all workers together, so that
- * upstreams which never answer occupy only the slots of their own account.
+ * Shares the workers among accounts: all workers together run three releases of an account concurrently, so that
+ * upstreams that never respond occupy only the slots of their own account.
  *
  * A slot is a row of `releases` with a lease. A release without a free slot waits with `lease_until = 'infinity'` and
- * without a job; the worker that ends a release of the account enqueues the oldest waiting ones. The account is locked
- * (advisory lock) before its slots are counted, so that a release which is made to wait while another one ends is found
- * by the worker that ends it, or sees the free slot.
+ * without a job; the worker that finishes a release of the account enqueues the oldest waiting ones. An advisory lock
+ * on the account guards the count of its slots: a release either sees a slot that becomes free, or is found by the
+ * worker that frees it.
  *
- * A worker that died holds its slot until its lease ends.
+ * A dead worker keeps its slot until its lease expires.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -17,7 +17,7 @@ import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-nam
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
 import type { RunReleaseJob } from '../releases.queue.js';
 
-/** Releases of one account that all workers together run at the same time; a worker runs 8 of any accounts. */
+/** Concurrent releases of one account in all workers together; a worker runs 8 of any accounts. */
 const ACCOUNT_SLOTS = 3;
 
 /** `lease_until` of a release without a job, which waits for a slot of its account. */
@@ -25,7 +25,7 @@ const WAITS = `'infinity'`;
 
 const WITH_ACCOUNT = `releases r JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
-/** Free slots of an account. A worker that died holds its slot until its lease ends. */
+/** A dead worker keeps its slot until its lease expires. */
 function freeSlots(accountId: string): string {
   return `(SELECT GREATEST(0, ${ACCOUNT_SLOTS} - count(*)) FROM ${WITH_ACCOUNT}
     WHERE n.account_id = ${accountId} AND r.status = 'WORKING' AND r.lease_holder IS NOT NULL AND r.lease_until >= now())`;
@@ -35,7 +35,7 @@ function freeSlots(accountId: string): string {
 const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
   AND (lease_holder IS NULL OR lease_until < now())`;
 
-/** Takes releases for workers, and ends their waits. */
+/** Claims releases for workers, and enqueues waiting ones. */
 @Injectable()
 export class ReleaseSlotsRepository {
   constructor(
@@ -44,9 +44,9 @@ export class ReleaseSlotsRepository {
   ) {}
 
   /**
-   * Takes a due release for a worker, or makes it wait for a slot of its account.
+   * Claims a due release for a worker, or makes it wait for a slot of its account.
    *
-   * @returns the account, whose next release is due when this one ends, and the server; null when it was not taken
+   * @returns the server, and the account, whose next release is due when this one finishes; null if it was not claimed
    */
   async claimSlot(claim: Claim): Promise<Required<Pick<LogNames, 'server' | 'account'>> | null> {
     const { releaseId, attempt, holder } = claim;
@@ -69,7 +69,7 @@ export class ReleaseSlotsRepository {
     });
   }
 
-  /** Ends the wait of an account's oldest releases, one for each free slot. @returns their jobs */
+  /** Sets the account's oldest waiting releases as due, one per free slot. @returns their jobs */
   async endWaits(accountId: string): Promise<RunReleaseJob[]> {
     return this.database.transaction(async (tx) => {
       await lock(accountId, tx);
@@ -85,7 +85,6 @@ export class ReleaseSlotsRepository {
     });
   }
 
-  /** Accounts with releases that wait for a slot. */
   async waitingAccounts(): Promise<string[]> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT DISTINCT n.account_id AS id FROM ${WITH_ACCOUNT}
@@ -95,7 +94,6 @@ export class ReleaseSlotsRepository {
   }
 }
 
-/** Locks the slots of an account until the transaction ends. */
 async function lock(accountId: string, tx: EntityManager): Promise<void> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('release slots ' || $1, 0))`, [accountId]);
 }

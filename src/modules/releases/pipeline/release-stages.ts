@@ -8,7 +8,7 @@ import { DeployStage } from './deploy-stage.js';
 import { PublishStage } from './publish-stage.js';
 import { ScanStage } from './scan-stage.js';
 
-/** Fills display name, description and icon from `serverInfo` where the server's owner left them empty. */
+/** Fills display name, description and icon from `serverInfo` if the server's owner left them empty. */
 @Injectable()
 export class MetadataStage implements ReleaseStage {
   constructor(
@@ -29,7 +29,6 @@ export class MetadataStage implements ReleaseStage {
   }
 }
 
-/** Runs the stages by name. */
 @Injectable()
 export class ReleaseStages {
   private readonly byName: Record<Stage, ReleaseStage>;
@@ -43,7 +42,6 @@ export class ReleaseStages {
     this.byName = { deploy: deployStage, scan: scanStage, metadata: metadataStage, publish: publishStage };
   }
 
-  /** Runs the current stage of a release. */
   async run(release: Release, lease: ReleaseLease): Promise<StageOutcome> {
     const { stage } = release;
     await lease.log({ stage, level: 'start', message: starts[stage] });

@@ -10,15 +10,15 @@ import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
-/** Restarts after worker deaths; a release that exceeds them fails, since it probably causes them. */
+/** Restarts after worker deaths. A release with more fails, because it probably causes them. */
 const RECOVERIES_MAX = 5;
 
 /** Interval at which old releases are deleted, up to 1,000 at a time. */
 const RETENTION_EVERY_MS = 10 * 60_000;
 
 /**
- * Restarts or ends releases whose lease in Postgres ran out: jobs may be lost with the queue's store, and workers with
- * their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
+ * Restarts or fails releases whose lease in Postgres has expired: jobs can be lost with the queue's store, and workers
+ * with their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
  */
 @Injectable()
 export class ReleaseSweeper implements OnApplicationBootstrap {
@@ -41,7 +41,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     this.schedule.every('removal of old releases', RETENTION_EVERY_MS, () => this.removeOld(), { immediately: true });
   }
 
-  /** Deletes releases beyond the retention. Their files go with {@link BlobSweeper}. */
+  /** Deletes releases beyond the retention. {@link BlobSweeper} removes their files. */
   async removeOld(): Promise<void> {
     const deleted = await this.releasesRepository.deleteOld(this.tuning.releaseKeep, this.env.releaseKeepDays);
     if (deleted > 0) this.logger.log(`${deleted} old releases were deleted`);
@@ -52,13 +52,13 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
       (tx) => this.releasesRepository.failUnrecoverable(RECOVERIES_MAX, tx),
       `The worker died ${RECOVERIES_MAX + 1} times at this point: publish again, and tell the operator if it happens again.`,
     );
-    // Where a worker died or a job was lost, the pipeline continues with the stage it was in. A release without a holder
-    // may only be waiting in a busy queue, so it causes no warning.
+    // After a dead worker or a lost job, the release resumes in the same stage. Without a holder it might only be
+    // waiting in a busy queue, so it causes no warning.
     const restarted = await this.releasesRepository.startNextAttempts();
     for (const { id, attempt } of restarted) this.releasesQueue.enqueue({ releaseId: id, attempt });
     const died = restarted.filter(({ wasHeld }) => wasHeld).length;
     if (died > 0) this.logger.warn(`${died} releases lost their worker and start again`);
-    // A worker may have died before it enqueued the next releases of its account.
+    // A worker can die before it enqueues the next releases of its account.
     for (const account of await this.releaseSlotsRepository.waitingAccounts()) {
       for (const job of await this.releaseSlotsRepository.endWaits(account)) this.releasesQueue.enqueue(job);
     }
@@ -68,7 +68,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     );
   }
 
-  /** Ends releases and logs the reason in one transaction. */
+  /** Finishes releases and logs the reason in one transaction. */
   private async finish(end: (tx: EntityManager) => Promise<ExpiredRelease[]>, message: string): Promise<void> {
     const rows = await this.database.transaction(async (tx) => {
       const ended = await end(tx);

@@ -17,7 +17,7 @@ import {
   type ServerFacts,
 } from '../scan/server-facts.js';
 
-/** Reads a server's tools, resources and prompts, and runs the security check on them. */
+/** Reads a server's tools, resources and prompts, and runs the security check. */
 @Injectable()
 export class ScanStage implements ReleaseStage {
   constructor(
@@ -47,7 +47,7 @@ export class ScanStage implements ReleaseStage {
     }
   }
 
-  /** Runs the security check and makes the snapshot. Claims that were not compared with the server never pass it. */
+  /** Runs the security check and creates the snapshot. Claims that were not compared with the server never pass it. */
   private async evaluate(
     release: Release,
     facts: ServerFacts,
@@ -59,7 +59,7 @@ export class ScanStage implements ReleaseStage {
     const findings = await findingsOf(facts, source, snapshot);
     const hasPassed = findings.length === 0;
     const inTransaction: StageOutcome['inTransaction'] = async (tx) => {
-      // A sound manifest proves nothing about the code of a bundle.
+      // A valid manifest proves nothing about the code of a bundle.
       const scanPassed = hasPassed && source === 'files' ? null : hasPassed;
       if (!hasPassed || source !== 'claims') await this.serverReleasesService.setScan(release.serverId, scanPassed, tx);
     };

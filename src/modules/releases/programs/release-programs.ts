@@ -16,10 +16,10 @@ import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
 
-/** Lines a module may print while it is scanned; the rest is dropped. */
+/** Lines of a module during its scan; the rest is dropped. */
 const LINES_MAX = 50;
 
-/** Concurrent scans in this process; a scan ends after ten minutes at most. */
+/** Concurrent scans in this process; a scan takes at most ten minutes. */
 const SCANS_MAX = 1_000;
 
 const SCAN_MS_MAX = 10 * 60_000;
@@ -33,11 +33,11 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
   error: 'warning',
 };
 
-/** Writes what modules print and throw during a scan into the logs of their releases. */
+/** Writes what modules print and throw during a scan to the logs of their releases. */
 @Injectable()
 export class ScanTraces {
   private readonly logger = new Logger('releases');
-  /** The number of lines that are still accepted, and the messages so far, by release. */
+  /** Lines that are still accepted, and the messages so far, by release. */
   private readonly budgets = growingLru<{ lines: number; seen: Set<string> }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
@@ -47,8 +47,8 @@ export class ScanTraces {
   ) {}
 
   /**
-   * Appends the lines and exceptions of a trace to the release's log, in the background. A message is written once, since a
-   * scan sends several requests. The exceptions of a bundle are errors of its calls, which the scan reports.
+   * Appends the lines and exceptions of a trace to the release's log, in the background. Each message is written once,
+   * because a scan sends several requests. Exceptions of a bundle are errors of its calls, which the scan reports.
    */
   appendTrace({ ref, lines, exceptions }: Trace): void {
     const budget = this.budgets.get(ref.id) ?? { lines: LINES_MAX, seen: new Set<string>() };
@@ -113,12 +113,12 @@ export class ReleasePrograms implements ProgramOwner {
     return LogNamesRepository.find(this.releaseRepository.manager, 'release', id);
   }
 
-  /** Records the trace in the log of the release that is scanned, otherwise in the log of the server. */
+  /** Writes the trace to the log of the scanned release, otherwise to the log of the server. */
   recordTrace(trace: Trace): void {
     if (isScanned(trace.ref)) return this.scanTraces.appendTrace(trace);
     const { ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions } = trace;
     const observed = { id: invocationId, serverId: ref.ownerId, lines, exceptions };
-    // A part of the invocation that was recorded where it was called, or a whole one for requests nobody else records.
+    // Part of an invocation that the caller's process records, or a whole one for requests that nobody else records.
     if (!request) return this.invocationsService.record({ ...observed, outcome, cpuMs });
     const { at, method, path, rpcMethod, status } = request;
     this.invocationsService.record({
@@ -145,7 +145,7 @@ export class ReleasePrograms implements ProgramOwner {
   }
 }
 
-/** Tells the hosting runtime which releases became current, whose values changed, and which servers no longer exist. */
+/** Notifies the hosting runtime which releases became current, whose values changed, and which servers were deleted. */
 @Injectable()
 export class ProgramChanges implements OnModuleInit {
   private readonly logger = new Logger('releases');

@@ -21,7 +21,6 @@ export class NewReleases {
     private readonly vault: Vault,
   ) {}
 
-  /** Cancels the unfinished releases of a server. @returns their ids */
   async cancelUnfinished(serverId: string, tx: EntityManager): Promise<string[]> {
     const cancelled = await this.releasesRepository.cancelUnfinished(serverId, tx);
     for (const { id, stage } of cancelled) {
@@ -37,7 +36,8 @@ export class NewReleases {
   /**
    * Stores a release with its files.
    *
-   * @throws EgressRefusedError for an upstream that may not be dialled; UnavailableError of {@link ReleaseFiles.attach}
+   * @throws EgressRefusedError for an upstream that the egress rules block; UnavailableError of {@link
+   *   ReleaseFiles.attach}
    */
   async insert(
     release: Pick<Release, 'id' | 'serverId' | 'createdBy'>,

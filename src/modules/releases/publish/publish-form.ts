@@ -16,12 +16,15 @@ import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayl
 import { parseBounded } from '../../../platform/text/json-bounds.js';
 import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
 
-/** A job of the thread for tenants' work. */
+/** A job of the thread that runs tenants' work. */
 const CONFIG_SCHEMA = 'modules/releases/config/config-schema.job.js';
 
 const MB = 1024 * 1024;
 
-/** Bundles as published tools check them; a module with one tool and its dependencies is 1.4 MB, its map 2.3 MB. */
+/**
+ * Bundles have the limit of published tools; a module with one tool and its dependencies has 1.4 MB, its source map 2.3
+ * MB.
+ */
 const artifactBytesMax: Record<ArtifactKind, number> = { bundle: 25 * MB, module: 10 * MB, sourcemap: 20 * MB };
 
 interface Kind<T extends PublishPayloadDto> {
@@ -37,23 +40,21 @@ const kinds = {
   stdio: { release: 'stdio', payload: StdioPayloadDto, required: ['bundle'], optional: [] },
 } as const satisfies Record<string, Kind<PublishPayloadDto>>;
 
-/** A checked form. */
 export interface PublishForm {
   type: ReleaseType;
   payload: Partial<ExternalPayloadDto & HostedPayloadDto & StdioPayloadDto>;
   artifacts: Partial<Record<ArtifactKind, Blob>>;
-  /** Faults that do not prevent publishing. */
+  /** Problems that do not prevent publishing. */
   warnings: string[];
 }
 
 const input = new InputPipe();
 
-/** Stores a file of the form. */
 export type KeepFile = (content: Readable, bytesMax: number) => Promise<Blob>;
 
 /**
- * Reads a publish form: the text part `payload`, and files, which go to `keep` as they arrive, even if the form is refused
- * afterwards.
+ * Reads a publish form: the text part `payload`, and files, which `keep` stores as they arrive, even if the form is
+ * rejected afterwards.
  *
  * @param namespaceId of the server: namespaces take turns in compiling a `configSchema`
  * @throws InvalidInputError, TooLargeError
@@ -73,10 +74,9 @@ export async function readPublishForm(
 
 type Artifacts = PublishForm['artifacts'];
 
-/** The files of {@link toPublishForm}. */
 export type PublishFiles = Partial<Record<ArtifactKind, Uint8Array>>;
 
-/** {@link readPublishForm} of a payload and files that did not come as a form. */
+/** {@link readPublishForm} for a payload and files outside a form. */
 export async function toPublishForm(payload: object, files: PublishFiles, keep: KeepFile, namespaceId: string) {
   const artifacts: Artifacts = {};
   for (const kind of artifactKinds.filter((name) => files[name])) {
@@ -107,7 +107,7 @@ async function checkForm(text: string | undefined, files: Artifacts, namespaceId
     schema,
     isBundle ? 'hosted' : 'external',
   );
-  // The values of a bundle are named in its manifest, which the pipeline reads.
+  // The manifest of a bundle names its values; the pipeline reads it later.
   const credentialFaults = isBundle ? [] : credentialWarnings(scanCredentials, schema);
   return {
     type: kind.release,

@@ -19,7 +19,6 @@ import { ReleaseFiles } from '../release-files.js';
 import { ReleasesQueue } from '../releases.queue.js';
 import { NewReleases } from './new-releases.js';
 
-/** Stores published releases and starts their pipelines. */
 @Injectable()
 export class PublishService {
   constructor(
@@ -39,8 +38,9 @@ export class PublishService {
    * Stores a release and enqueues its pipeline. Unfinished releases of the same server are cancelled.
    *
    * @param readForm reads the form, and stores its files with the function it receives
-   * @throws what `readForm` throws; QuotaExceededError; EgressRefusedError for an upstream that may not be dialled;
-   * UnavailableError of {@link ReleaseFiles.attach}; OpenedByOwnersError, KeyScopeError; ServerNotFoundError when the server was deleted meanwhile
+   * @throws the errors of `readForm`; QuotaExceededError; EgressRefusedError for an upstream that the egress rules
+   *   block; UnavailableError of {@link ReleaseFiles.attach}; OpenedByOwnersError, KeyScopeError; ServerNotFoundError
+   *   if the server was deleted meanwhile
    */
   publish(
     server: ServerRef,
@@ -50,7 +50,7 @@ export class PublishService {
     return this.releaseFiles.storing(async (keep) => this.store(server, caller, await readForm(keep)));
   }
 
-  /** {@link publish} of a payload and files that did not come as a form. */
+  /** {@link publish} for a payload and files outside a form. */
   publishFiles(server: ServerRef, caller: Caller, payload: object, files: PublishFiles): Promise<PublishedDto> {
     return this.publish(server, caller, (keep) => toPublishForm(payload, files, keep, server.namespaceId));
   }

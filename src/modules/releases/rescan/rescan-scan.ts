@@ -12,10 +12,10 @@ import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js
 import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
 
-/** Reasons why a scan failed. `refused`: the server requires authorization, and ours is not enough. */
+/** Why a scan failed. `refused`: the server requires an authorization that Slipway does not have. */
 export type Trouble = 'refused' | 'unreachable' | 'failed-inside';
 
-/** Result of a scan, or a message for the server's owner that says why it failed. */
+/** The result of a scan, or a message for the server's owner that says why it failed. */
 export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 
@@ -25,13 +25,12 @@ const REFUSED =
 
 const INSIDE = 'Something failed inside Slipway. If it fails again, the operator finds the reason in the log.';
 
-/** The result of a scan that the server refused. */
 export const refused = { trouble: 'refused', message: REFUSED } satisfies RescanResult;
 
-/** The result of a scan that failed by a fault of Slipway. */
+/** The scan failed because of an error inside Slipway. */
 export const failedInside: RescanResult = { trouble: 'failed-inside', message: INSIDE };
 
-/** Scans a published release. Changes nothing, and never waits for somebody to authorize. */
+/** Scans a published release. Changes nothing, and never waits for an authorization. */
 @Injectable()
 export class RescanScan {
   constructor(
@@ -42,7 +41,7 @@ export class RescanScan {
     private readonly vault: Vault,
   ) {}
 
-  /** Runs one scan. @throws LeaseLostError when the hold ends, or the release was deleted */
+  /** Runs one scan. @throws LeaseLostError if the hold is lost, or the release was deleted */
   async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanContext): Promise<RescanResult> {
     const release = await this.releasesRepository.findWith(releaseId, ['serverCard', 'snapshot']);
     if (!release) throw new LeaseLostError();
@@ -61,11 +60,11 @@ export class RescanScan {
     const credentials = { id, configSchema, sealedScanCredentials: sealedCredentials };
     const target = credentialTarget(new URL(this.externalScan.addressOf(release)), credentials, this.vault);
     try {
-      // Without authorization a server may show less than it has, which would look like a change.
+      // Without authorization a server might list less, which would look like a change.
       return { facts: await this.externalScan.read(release, target, hold, true), source: 'server' };
     } catch (error) {
       if (error instanceof UpstreamAuthRequiredError || isForbidden(error)) {
-        // A card says less than a scan, so it only replaces another card.
+        // A card has less than a scan, so it only replaces another card.
         const facts = snapshot?.isClaimed ? await this.externalScan.cardOf(upstreamUrl ?? '') : null;
         return facts ? { facts, source: 'claims' } : refused;
       }
@@ -78,7 +77,7 @@ export class RescanScan {
   }
 }
 
-/** The reason why a scan ended a release; undefined for a pause. */
+/** Returns the error of a scan outcome; undefined for a pause. */
 function errorIn({ lines }: StageOutcome): string | undefined {
   return lines?.find(({ level }) => level === 'error')?.message;
 }

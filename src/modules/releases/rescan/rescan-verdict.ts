@@ -11,24 +11,25 @@ import type { ClaimedRescan } from './rescan.repository.js';
 import type { RescanResult, Trouble } from './rescan-scan.js';
 import { CHECK_FAILED } from './server-rescan.entity.js';
 
-/** The changes that follow from a scan. */
 export interface RescanVerdict {
-  /** The scan succeeded. */
   isSound: boolean;
-  /** The problem the log names from now on; null without one. */
+  /** The problem that the log reports from now on; null without one. */
   reported: string | null;
   lines: LogLine[];
-  /** The new snapshot of the server; null when nothing changes. */
+  /** The new snapshot of the server; null without changes. */
   snapshot: ServerSnapshot | null;
-  /** The change to list for callers; null without one. */
+  /** The contract changes for callers; null without any. */
   comparison: ContractComparison | null;
-  /** The result of the security check; null when it did not change. */
+  /** The result of the security check; null if unchanged. */
   scanPassed: boolean | null;
 }
 
 type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 
-/** The changes that follow from a scan. A problem that the log names already is logged again only for a requested scan. */
+/**
+ * Returns the changes that follow from a scan. A problem that the log already reports is logged again only for a
+ * requested scan.
+ */
 export async function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): Promise<RescanVerdict> {
   if ('trouble' in scan) return troubled(claim, scan);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
@@ -51,7 +52,7 @@ function troubled({ requestedAt, reported }: Claim, { trouble, message }: { trou
   const text = `The server was scanned again, in vain: ${message} What it offered before stays as it is.`;
   return {
     isSound: false,
-    // A server that fails the security check and then does not answer has not passed it.
+    // A server that fails the security check and then does not respond has still not passed it.
     reported: isCheck(reported) ? reported : trouble,
     lines: isNew || requestedAt !== null ? [line('warning', text)] : [],
     snapshot: null,
@@ -60,7 +61,7 @@ function troubled({ requestedAt, reported }: Claim, { trouble, message }: { trou
   } satisfies RescanVerdict;
 }
 
-/** The registry still shows the snapshot that passed the check; the server is called as before. */
+/** Keeps the snapshot that passed the check, and the server can still be called. */
 function unsafe(
   { requestedAt, reported }: Claim,
   findings: ScanFinding[],

@@ -8,13 +8,13 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import type { ReleaseType } from '../../servers/server.types.js';
 import { CHECK_FAILED, type ServerRescan } from './server-rescan.entity.js';
 
-/** Servers of one account that all processes together scan at once. */
+/** Concurrent scans of one account in all processes together. */
 const ACCOUNT_SCANS = 2;
 
-/** Candidates among the requested scans, and among those that are due longest. */
+/** Candidates among the requested scans, and among the most overdue ones. */
 const CANDIDATES_MAX = 1_000;
 
-/** Time for waiting for a slot, and for fetching cards and tokens beside the scan. */
+/** For waiting for a slot, and for fetching cards and tokens in addition to the scan. */
 const OVERHEAD_MS = 60_000;
 
 /** A server's current release, claimed by one process for a scan. */
@@ -32,18 +32,16 @@ export interface RescanPlan {
   serverId: string;
   /** URL to scan periodically; null for scans on request only. */
   upstreamUrl: string | null;
-  /** Time until the first periodic scan. */
   pauseSeconds: number;
   /** True if the release was scanned just now. */
   isChecked: boolean;
-  /** True if it can be scanned without credentials of its publisher. */
+  /** True if it can be scanned without the publisher's credentials. */
   isScannable: boolean;
 }
 
 const COLUMNS = `r.server_id AS "serverId", l.id AS "releaseId", l.type, l.upstream_url AS "upstreamUrl",
   r.asked_at AS "requestedAt", r.sealed_credentials AS "sealedCredentials", r.holder, r.failures, r.told AS reported`;
 
-/** The schedule of scans of current releases, shared by all processes. */
 @Injectable()
 export class RescansRepository {
   constructor(
@@ -53,8 +51,8 @@ export class RescansRepository {
   ) {}
 
   /**
-   * Claims up to `max` due scans by moving their time past the end of the scan: those of a process that dies become due
-   * again. An advisory lock lets one process claim at a time, so that no account exceeds its share.
+   * Claims up to `max` due scans by moving their time past the end of the scan, so that those of a process that dies
+   * become due again. An advisory lock allows one claim at a time, so that no account exceeds its share.
    */
   async claim(max: number): Promise<ClaimedRescan[]> {
     return this.database.transaction(async (tx) => {
@@ -80,7 +78,7 @@ export class RescansRepository {
     });
   }
 
-  /** Gives up a claim; the scan is due again after `seconds`. */
+  /** Releases a claim; the scan is due again after `seconds`. */
   async giveBack({ serverId, holder }: ClaimedRescan, seconds: number): Promise<void> {
     await this.database.query(
       `UPDATE server_rescans SET holder = NULL, next_at = now() + $1 * interval '1 second'
@@ -90,9 +88,9 @@ export class RescansRepository {
   }
 
   /**
-   * Ends a claim and schedules the next scan: at once if one was requested meanwhile.
+   * Releases a claim and schedules the next scan: immediately if one was requested meanwhile.
    *
-   * @returns false when the claim was lost, or another release became current
+   * @returns false if the claim was lost, or another release became current
    */
   async conclude(
     { serverId, releaseId, holder, requestedAt }: ClaimedRescan,
@@ -114,7 +112,7 @@ export class RescansRepository {
     return affected > 0;
   }
 
-  /** Replaces the schedule of a server whose current release changes; a scan under way loses its claim. */
+  /** Replaces the schedule of a server whose current release changes; a running scan loses its claim. */
   async plan(
     { serverId, upstreamUrl, pauseSeconds, isChecked, isScannable }: RescanPlan,
     tx: EntityManager,
@@ -131,12 +129,13 @@ export class RescansRepository {
     );
   }
 
-  /** Names of the server of a scan, for a log line. */
   namesOf({ serverId }: ClaimedRescan): Promise<LogNames> {
     return LogNamesRepository.find(this.database, 'server', serverId);
   }
 
-  /** Makes a scan of the current release due now, or after the one under way. @returns false when it is not current */
+  /**
+   * Makes a scan of the current release due now, or after the running one. @returns false if the release is not current
+   */
   async request(serverId: string, releaseId: string, sealedCredentials: string | null): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `INSERT INTO server_rescans AS r (server_id, next_at, asked_at, sealed_credentials)
@@ -150,10 +149,10 @@ export class RescansRepository {
     return rows.length > 0;
   }
 
-  /** Servers to scan next: requested ones first, then those that are due longest. */
+  /** Finds the servers to scan next: requested ones first, then the most overdue. */
   private async findDue(max: number, tx: EntityManager): Promise<string[]> {
     const account = 'JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id';
-    // Busy accounts are left out before the limit, so that their servers do not crowd out those of others.
+    // Busy accounts are excluded before the limit, so that their servers do not crowd out those of others.
     const free = (which: string, order: string) => `(
       SELECT r.server_id, r.asked_at, r.next_at, n.account_id FROM server_rescans r ${account}
        WHERE ${which} AND r.next_at <= now() AND s.current_release_id IS NOT NULL

@@ -1,14 +1,14 @@
 /**
- * Scans published releases again, in every worker process: when they are due (`RELEASE_RESCAN_HOURS`), and at once on
- * request (`releases.rescan`).
+ * Scans published releases again, in every worker process: when they are due (`RELEASE_RESCAN_HOURS`), and immediately
+ * on request (`releases.rescan`).
  *
  * Due rows are claimed in Postgres by moving their time past the end of the scan, so scans of a process that dies
- * become due again. Four scans run at the same time, two of them at one host, and two of one account in the whole service.
- * `rescan-verdict.ts` tells what follows from a result: a new snapshot, contract changes, log lines, or a failed
+ * become due again. Four scans run concurrently, two of them at one host, and two of one account in the whole service.
+ * `rescan-verdict.ts` decides what follows from a result: a new snapshot, contract changes, log lines, or a failed
  * security check.
  *
- * A failed scan changes nothing that callers see and is repeated later and later. The result of a scan whose release is
- * no longer current is dropped.
+ * A failed scan changes nothing that callers see and is repeated at growing intervals. A result is dropped if its
+ * release is no longer current.
  */
 import {
   Injectable,
@@ -37,16 +37,15 @@ import { RescansRepository, type ClaimedRescan } from './rescan.repository.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
 import { RescansService } from './rescans.service.js';
 
-/** One cheap query each time when nothing is due. Up to half more, so that processes do not query in step. */
+/** One cheap query if nothing is due. Up to half is added at random, so that processes do not query in step. */
 const PAUSE_MS = 5_000;
 
 /** Concurrent scans in this process; at most half of them at one host. */
 const SCANS_MAX = 4;
 
-/** Pause of a scan that finds no slot, since its host has others. */
+/** Delay of a scan without a slot, because others run at its host. */
 const NO_SLOT_SECONDS = 15;
 
-/** Writes the results of scans of published releases. */
 @Injectable()
 export class RescanOutcomes {
   constructor(
@@ -60,7 +59,7 @@ export class RescanOutcomes {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Writes a result in one transaction and publishes it. Does nothing when the release is no longer current. */
+  /** Writes a result in one transaction and publishes it. Does nothing if the release is no longer current. */
   async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
     const current = await this.serverReleasesService.currentOf(claim.serverId);
     if (current?.releaseId !== claim.releaseId) return;
@@ -79,7 +78,7 @@ export class RescanOutcomes {
   private async commit(claim: ClaimedRescan, verdict: RescanVerdict, tx: EntityManager): Promise<void> {
     const { serverId, releaseId } = claim;
     const { isSound, snapshot, comparison, scanPassed, lines, reported } = verdict;
-    // First: publishing locks the server's row before any other.
+    // First, because publishing locks the row of the server before any other.
     await this.serverReleasesService.lock(serverId, tx);
     const failures = isSound ? 0 : claim.failures + 1;
     const next = { failures, reported, pauseSeconds: this.rescansService.pauseSeconds(failures) };
@@ -96,14 +95,13 @@ export class RescanOutcomes {
   }
 }
 
-/** The context of a scan of a published release. Its progress is not logged, only its result. */
+/** The context of a scan of a published release. Logs only its result. */
 class RescanContext extends LossSignal implements ScanContext {
   log(): Promise<void> {
     return Promise.resolve();
   }
 }
 
-/** Claims due scans and runs them. */
 @Injectable()
 export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('releases');
@@ -131,14 +129,17 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.schedule.every('start of rescans', PAUSE_MS * (1 + Math.random() / 2), () => this.claimScans());
   }
 
-  /** Ends the scans under way, which another process begins again, and begins no more. */
+  /** Stops running scans, which another process starts again, and starts no more. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
     for (const context of this.running.values()) context.signalLoss();
     await this.settled();
   }
 
-  /** Begins scans until all slots are taken; each that ends begins another one. Does not wait for them, never rejects. */
+  /**
+   * Starts scans until all slots are taken; each that finishes starts another one. Does not wait for them, never
+   * rejects.
+   */
   claimScans(): Promise<void> {
     this.taking = this.taking.then(async () => {
       try {
@@ -152,7 +153,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     return this.taking;
   }
 
-  /** Resolves when no scan is under way. */
+  /** Resolves when no scan is running. */
   async settled(): Promise<void> {
     await this.taking;
     while (this.running.size > 0) await Promise.all(this.running.keys());
@@ -173,7 +174,7 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     try {
       const host = parseUrl(claim.upstreamUrl ?? '')?.host ?? 'here';
       const result = await this.slots.run(host, () => {
-        // The process may have begun to stop while this scan waited for its slot.
+        // This process might have begun to stop while the scan waited for its slot.
         if (this.isEnding) throw new LeaseLostError();
         return this.rescanScan.run(claim, context);
       });

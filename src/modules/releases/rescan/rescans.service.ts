@@ -6,17 +6,16 @@ import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { RescansRepository } from './rescan.repository.js';
 
-/** Period while periodic scans are off: times are stored all the same. */
+/** Period while periodic scans are off: times are still stored. */
 const HOURS_WHEN_OFF = 24;
 
-/** Pauses vary by a tenth, so that servers published together are not scanned together each time. */
+/** Intervals vary by a tenth, so that servers published together are not always scanned together. */
 const JITTER = 0.1;
 
-/** Pause after a failed scan; doubled with each failure in a row, up to seven periods. */
+/** After a failed scan; doubled with each consecutive failure, up to seven periods. */
 const FIRST_PAUSE_SECONDS = 3_600;
 const PERIODS_MAX = 7;
 
-/** Schedules scans of current releases. */
 @Injectable()
 export class RescansService {
   constructor(
@@ -27,18 +26,18 @@ export class RescansService {
   ) {}
 
   /**
-   * Schedules the scans of a release that becomes current, within the transaction that makes it current and after the
-   * server's row was locked. A scan of the release before it has no effect any more.
+   * Schedules the scans of a release that becomes current, in the transaction that makes it current and after the
+   * server's row was locked. Scans of the previous release no longer have an effect.
    *
-   * @param isChecked true if it was scanned just now. Otherwise a failed security check of the release before it stands
-   * until a scan of this one, which is due at once
+   * @param isChecked true if it was scanned just now. Otherwise a failed security check of the previous release remains
+   *   until this one is scanned, which is due immediately
    */
   async watch(serverId: string, snapshot: ServerSnapshot, isChecked: boolean, tx: EntityManager): Promise<void> {
     const { type, upstreamUrl, hadCredentials = false } = snapshot;
     await this.rescansRepository.plan(
       {
         serverId,
-        // Code that runs here changes with releases only; without the removed credentials a scan may show less.
+        // Hosted code changes only with releases; without the removed credentials a scan might list less.
         upstreamUrl: type === 'external_shttp' && !hadCredentials ? upstreamUrl : null,
         pauseSeconds: this.pauseSeconds(0),
         isChecked,
@@ -49,11 +48,11 @@ export class RescansService {
   }
 
   /**
-   * Requests a scan of a server's current release, as soon as a worker is free. A scan under way is followed by another
-   * one, since it may have begun before the change that the request is about.
+   * Requests a scan of a server's current release, as soon as a worker is free. A running scan is followed by another
+   * one, because it might have started before the change that prompted the request.
    *
    * @param credentials for this scan only
-   * @returns false when the release is not the current one
+   * @returns false if the release is not current
    */
   async request(serverId: string, releaseId: string, credentials?: Record<string, string>): Promise<boolean> {
     const sealed = credentials === undefined ? null : this.vault.seal(JSON.stringify(credentials), releaseId);
@@ -62,7 +61,7 @@ export class RescansService {
     return true;
   }
 
-  /** Seconds until the next scan. @param failures failed scans in a row */
+  /** Returns the seconds until the next scan. @param failures consecutive failed scans */
   pauseSeconds(failures: number): number {
     const period = (this.env.releaseRescanHours || HOURS_WHEN_OFF) * 3_600;
     const pause = failures === 0 ? period : FIRST_PAUSE_SECONDS * 2 ** Math.min(failures - 1, 16);

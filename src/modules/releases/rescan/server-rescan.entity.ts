@@ -5,30 +5,32 @@ import { Server } from '../../servers/server.entity.js';
 export const CHECK_FAILED = 'check ';
 
 /**
- * Next scan of a server's current release, and the outcome of the last one: one row for each server with a current
+ * The next scan of a server's current release, and the outcome of the last one: one row per server with a current
  * release.
  *
- * `holder` names the scan under way, until `next_at`; its result is written only while the row names it.
+ * `holder` identifies the running scan, until `next_at`; its result is written only while the row names it.
  */
 @Entity('server_rescans')
 @Index('server_rescans_due', ['nextAt'])
 @Index('server_rescans_asked', ['requestedAt'], { where: '"asked_at" IS NOT NULL' })
 @Index('server_rescans_held', ['holder'], { where: '"holder" IS NOT NULL' })
 export class ServerRescan {
-  /** CASCADE: the schedule goes with its server. */
+  /** CASCADE: deleted with its server. */
   @ForeignKey(() => Server, { name: 'server_rescans_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_rescans_pk' })
   serverId: string;
 
-  /** URL of a server that is scanned periodically; null if it changes with releases only, or needs removed credentials. */
+  /**
+   * URL of a server that is scanned periodically; null if it changes only with releases, or needs removed credentials.
+   */
   @Column('text', { name: 'upstream_url', nullable: true })
   upstreamUrl: string | null;
 
-  /** Time of the next scan, or deadline of the one under way; null for scans on request only. */
+  /** Time of the next scan, or deadline of the running one; null for scans on request only. */
   @Column({ type: 'timestamptz', name: 'next_at', precision: 3, nullable: true })
   nextAt: Date | null;
 
-  /** Time of a request for a scan that is not done yet. */
+  /** Time of the request for a scan that is still due. */
   @Column({ type: 'timestamptz', name: 'asked_at', precision: 3, nullable: true })
   requestedAt: Date | null;
 
@@ -39,11 +41,14 @@ export class ServerRescan {
   @Column('uuid', { nullable: true })
   holder: string | null;
 
-  /** Failed scans in a row. */
+  /** Consecutive failed scans. */
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** The problem the log names already, so that it is logged once, such as {@link CHECK_FAILED}; null without one. */
+  /**
+   * The problem that the log already reports, such as {@link CHECK_FAILED}, so that it is logged once; null without
+   * one.
+   */
   @Column('text', { name: 'told', nullable: true })
   reported: string | null;
 }

@@ -1,10 +1,10 @@
 /**
- * Scans a bundle. Its manifest says what it claims to offer; source `files`.
+ * Scans a bundle. Its manifest lists what it claims to offer; source `files`.
  *
- * Where bundles run, it is also started as for a caller, with the scan credentials, the secrets of its server and the
- * defaults of its manifest, and read as any other server; source `server`. Without a value that the manifest requires it
- * or without `uv` on the host where it needs that, it is not started, which the log says. One that ends or does not answer although it has all values fails with
- * FAILURE_SCAN, and with FAILURE where the service had no place for it.
+ * If bundles run here, it is also started as for a caller, with the scan credentials, the secrets of its server and the
+ * defaults of its manifest, and read as any other server; source `server`. It is not started, which the log reports, if
+ * a required value is missing or the host lacks the `uv` that it needs. A bundle that has all values but exits or does
+ * not respond fails with FAILURE_SCAN, or with FAILURE if Slipway had no capacity for it.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -25,13 +25,16 @@ import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials } from './scan-credentials.js';
 import { factsOfBundle, factsOfScan, type ServerFacts } from './server-facts.js';
 
-/** The facts about a bundle and, from its files alone, why it was not started; or the outcome that ends its release. */
+/**
+ * The facts about a bundle and, if they are from its files alone, why it was not started; or the outcome that finishes
+ * its release.
+ */
 export type BundleScanResult =
   | { facts: ServerFacts; source: 'server' }
   | { facts: ServerFacts; source: 'files'; whyNot: string }
   | { outcome: StageOutcome };
 
-/** Scans bundles, by running them where bundles run. */
+/** Scans bundles, by running them if bundles run here. */
 @Injectable()
 export class BundleScan {
   constructor(
@@ -73,12 +76,12 @@ export class BundleScan {
       const scan = await scanUnderLease(channel, lease, {
         timeoutMs: this.tuning.releaseScanTimeoutMs,
         redact,
-        // A session that ended later would place the program again.
+        // A session that closes later would place the program again.
         onClose: (closed) => void closed.then(() => this.hosting.forget(program.ownerId)),
       });
       const { runtime, configSchema, serverInfo } = claimed;
       const facts = factsOfScan(scan);
-      // The manifest is what people install by, so its words win.
+      // People install by the manifest, so its strings take precedence.
       return {
         facts: { ...facts, serverInfo: { ...facts.serverInfo, ...serverInfo }, runtime, configSchema },
         source: 'server',
@@ -86,7 +89,7 @@ export class BundleScan {
     } catch (error) {
       if (!(error instanceof UpstreamFailure)) throw error;
       const failure = hostedFailureIn(error);
-      // A shell's code for a program that is not there.
+      // A shell's exit code for a missing program.
       if (bundle.isOfUv && /\bexit code 127\b/.test(error.message)) {
         const whyNot = 'The bundle was not started: it needs "uv", which the host lacks.';
         await lease.log({ stage: 'scan', level: 'warning', message: whyNot });
@@ -97,7 +100,7 @@ export class BundleScan {
     }
   }
 
-  /** Names of the required values that have no default, no credential and no secret. */
+  /** Returns the names of required values without default, credential or secret. */
   private async findLacking(
     serverId: string,
     { configSchema = {} }: ServerFacts,

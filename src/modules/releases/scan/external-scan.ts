@@ -2,12 +2,12 @@
  * Scans a server that runs elsewhere: opens a channel with the publisher's `scanCredentials` or with the token that its
  * owner authorized, and reads all lists without calling a tool.
  *
- * A server that wants authorization and publishes a card (`/.well-known/mcp/server-card.json`) is taken at its word:
- * source `claims`. Without a card the release pauses as AUTH_REQUIRED, and its owner reads a link; its log then has the
- * line `auth_required`, which published tools look for. A server that answers at another path gets one try at `/mcp`,
- * for a hint to the publisher.
+ * If a server requires authorization and publishes a card (`/.well-known/mcp/server-card.json`), the card is used:
+ * source `claims`. Without a card the release pauses as AUTH_REQUIRED, and its owner receives a link; the log then has
+ * the line `auth_required`, which published tools look for. If the server responds at another path, `/mcp` is tried
+ * once, for a hint to the publisher.
  *
- * Failures end the release with FAILURE and a message for the publisher, without the credentials that were sent.
+ * Failures finish the release with FAILURE and a message for the publisher, without the credentials that were sent.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -34,16 +34,14 @@ import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 
-/** A card is a small file; a slower server counts as one without a card. */
+/** A card is a small file; a slow server is treated as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;
 
-/** The facts about a server, or the outcome that ends or pauses its release. */
+/** The facts about a server, or the outcome that finishes or pauses its release. */
 type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
-/** The columns of a release that name its upstream. */
 type UpstreamOfRelease = Pick<Release, 'id' | 'serverId' | 'upstreamUrl' | 'sealedUpstreamUrl'>;
 
-/** Scans servers that run elsewhere. */
 @Injectable()
 export class ExternalScan {
   constructor(
@@ -98,7 +96,7 @@ export class ExternalScan {
     const upstreamUrl = this.addressOf(release);
     const bearer = (rejected?: string) =>
       this.credentialsService.accessToken(owner, upstreamUrl, rejected).catch((error: unknown) => {
-        // Without a valid token the server's 401 starts a new authorization.
+        // Without a valid token, the server's 401 starts a new authorization.
         if (error instanceof AuthorizationRequiredError && !mustBeAuthorized) return null;
         throw error;
       });
@@ -112,18 +110,18 @@ export class ExternalScan {
     return factsOfScan(await scanUnderLease(channel, lease, { timeoutMs, redact }));
   }
 
-  /** The URL of an external release, with the values of its query. */
+  /** Returns the URL of an external release, with its query values. */
   addressOf({ id, upstreamUrl, sealedUpstreamUrl }: UpstreamOfRelease): string {
     return sealedUpstreamUrl === null ? (upstreamUrl ?? '') : this.vault.open(sealedUpstreamUrl, id);
   }
 
-  /** The facts on the server's card; null when it publishes none. */
+  /** Returns the facts on the server's card; null if it publishes none. */
   async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     return card && factsOfCard(card);
   }
 
-  /** Requests authorization from the server's owner; the outcome is a failure where that is not possible. */
+  /** Requests authorization from the server's owner; the outcome is a failure if that is not possible. */
   private async askOwner(release: Release, challenges: string[], { note }: ScanTarget): Promise<StageOutcome> {
     const label = formatQualifiedName(await this.serverReleasesService.namesOf(release.serverId));
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
@@ -133,7 +131,7 @@ export class ExternalScan {
       return {
         change: { status: 'AUTH_REQUIRED', leaseUntil: until },
         lines: [
-          // Published tools look for exactly this text, and do not show it.
+          // Published tools look for exactly this string, and do not show it.
           { stage: 'scan', level: 'info', message: 'auth_required' },
           {
             stage: 'scan',
@@ -150,7 +148,7 @@ export class ExternalScan {
   }
 }
 
-/** True for a server that refused the credentials and named no way to authorize. */
+/** Returns true for a server that rejected the credentials and named no way to authorize. */
 export function isForbidden(error: unknown): boolean {
   return error instanceof UpstreamError && error.failure === 'forbidden';
 }

@@ -2,17 +2,17 @@
  * Finds characters that people do not see but models read: controls, format characters, fillers, selectors and Unicode
  * tags.
  *
- * They are allowed where writing needs them, each once and in its place: joiners inside of emoji and after letters of
- * scripts that join, selectors after what has variants, marks of direction in text that runs from right to left,
- * zero-width spaces in scripts without blanks, the flags of England, Scotland and Wales. Overrides and isolates of
- * direction never pass, since they show one text and say another. Line feeds and tabs count as seen.
+ * They are allowed where writing needs them, each once and in its position: joiners inside emoji and after letters of
+ * scripts that join, selectors after characters with variants, direction marks in right-to-left text, zero-width spaces
+ * in scripts without spaces, the flags of England, Scotland and Wales. Overrides and isolates of direction never pass,
+ * because the displayed text then differs from the text that models read. Line feeds and tabs count as visible.
  *
  * `confusableSkeleton` folds names that look alike (compare UTS 39): compatibility forms, case, accents and letters of
- * Cyrillic, Greek and Armenian, so that no two tools of a server pass for each other. Digits stay apart from letters
- * (`v10`, `vlO`).
+ * Cyrillic, Greek and Armenian, so that no two tools of a server can be mistaken for each other. Digits stay distinct
+ * from letters (`v10`, `vlO`).
  */
 import { codePointName } from '../../../platform/text/quoted.js';
-/** Letters of other scripts that are drawn like Latin ones: first as capitals, then as small letters. */
+/** Letters of other scripts that look like Latin ones: first capitals, then small letters. */
 const CAPITALS = lookAlikes('АAВBЕEЅSІIЈJКKМMНHОOРPСCТTУYХXҮYԌGԚQԜWҺH', 'ΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX', 'ՍUՏSՕO');
 
 const SMALL = lookAlikes(
@@ -24,18 +24,22 @@ const SMALL = lookAlikes(
 /** Characters in a string that people do not see but models read. */
 export interface HiddenCharacters {
   count: number;
-  /** Each kind once, at most five, as `U+202E right-to-left override`. */
+  /** Each kind once, at most five, as in `U+202E right-to-left override`. */
   names: string[];
-  /** The text in Unicode tag characters; empty without any. */
+  /** The message in Unicode tag characters; empty without any. */
   spelled: string;
 }
 
 const KINDS_MAX = 5;
 
-/** Controls, format characters, lone surrogates, and what fonts show as nothing (fillers, selectors, tags). */
+/**
+ * Controls, format characters, lone surrogates, and characters that fonts render as nothing (fillers, selectors, tags).
+ */
 const SUSPECT = /[\p{Cc}\p{Cf}\p{Cs}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** England, Scotland and Wales are spelled with tag characters. Any other spelling could be a message of six letters. */
+/**
+ * England, Scotland and Wales are spelled with tag characters. Any other spelling could be a message of six letters.
+ */
 const TAG_FLAG =
   /\u{1F3F4}\u{E0067}\u{E0062}(?:\u{E0065}\u{E006E}\u{E0067}|\u{E0073}\u{E0063}\u{E0074}|\u{E0077}\u{E006C}\u{E0073})\u{E007F}/gu;
 
@@ -44,11 +48,11 @@ const TAG = /[\u{E0020}-\u{E007E}]/gu;
 const EMOJI_PART = /^[\p{Extended_Pictographic}\p{Emoji_Modifier}\uFE0F]$/u;
 const PICTOGRAPH = /^\p{Extended_Pictographic}$/u;
 
-/** Scripts whose letters take another form before a joiner or non-joiner, as Persian and most of India's do. */
+/** Scripts whose letters change their form before a joiner or non-joiner, such as Persian and most scripts of India. */
 const JOINING =
   /^(?=[\p{L}\p{M}])[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mong}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}\p{scx=Khmr}]$/u;
 
-/** Scripts without blanks between words, where a zero-width space says where a line may break. */
+/** Scripts without spaces between words, in which a zero-width space marks a possible line break. */
 const UNSPACED = /^(?=[\p{L}\p{M}])[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}\p{scx=Tibt}]$/u;
 
 const RIGHT_TO_LEFT = /(?=\p{L})[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}]/u;
@@ -56,7 +60,7 @@ const RIGHT_TO_LEFT = /(?=\p{L})[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{
 /** Characters that have variants for a variation selector. */
 const VARIED = /^[\p{Emoji}\p{S}\p{P}\p{Lo}]$/u;
 
-/** Format characters that are seen: signs that span the digits after them. */
+/** Visible format characters: signs that span the digits after them. */
 const SEEN = /^[\u0600-\u0605\u06DD\u070F\u0890\u0891\u08E2\u{110BD}\u{110CD}]$/u;
 
 const NAMES: Record<number, string> = {
@@ -83,7 +87,7 @@ const NAMES: Record<number, string> = {
   0xfeff: 'byte order mark',
 };
 
-/** The hidden characters of a string; null for none. */
+/** Returns the hidden characters of a string; null without any. */
 export function hiddenCharacters(text: string): HiddenCharacters | null {
   if (text.search(SUSPECT) === -1) return null;
   const rest = text.replace(TAG_FLAG, '\u{1F3F4}');
@@ -125,7 +129,7 @@ function isNeeded(char: string, before: string, after: string, runsRightToLeft: 
   return SEEN.test(char);
 }
 
-/** Tags and selectors come in dozens that are one thing to the reader. */
+/** Groups tags and selectors, which come in dozens but form one mark. */
 function kindOf(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   if (code >= 0xe0000 && code <= 0xe007f) return 'tag';
@@ -133,14 +137,14 @@ function kindOf(char: string): string {
   return char;
 }
 
-/** The skeleton of a name: names that look alike have the same. The caller bounds its length. */
+/** Returns the skeleton of a name, which is equal for names that look alike. The caller limits its length. */
 export function confusableSkeleton(name: string): string {
   const plain = name.normalize('NFKD').replace(/[\p{M}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
   const latin = [...plain].map((char) => CAPITALS.get(char) ?? char).join('');
   return [...latin.toLowerCase()].map((char) => SMALL.get(char) ?? char).join('');
 }
 
-/** Pairs of a letter and the Latin one it looks like. */
+/** Returns pairs of a letter and the Latin one it looks like. */
 function lookAlikes(...rows: string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>();
   for (const row of rows) {

@@ -12,17 +12,16 @@ import { failed, type StageOutcome } from '../release-lease.js';
 import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 
-/** MCP paths of modules: a factory's server answers at any path, a module with `fetch` at one of its author's choice. */
+/** MCP paths of modules: a factory's server responds at any path, a module with `fetch` at its author's choice. */
 const PATHS = ['/', '/mcp'];
 
-/** Configuration values for the scan of a module. */
 interface ScanConfig {
   query: [name: string, value: string][];
   /** Names of required values that were made up. */
   invented: string[];
 }
 
-/** The facts about a module and its MCP path, or the outcome that ends its release. */
+/** The facts about a module and its MCP path, or the outcome that finishes its release. */
 export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
 
 /** Starts the module of a release and scans it. The published server card is only a claim. */
@@ -62,13 +61,15 @@ export class HostedScan {
       }
       return await this.handleRefusal(release, failure as UpstreamFailure, config, lease);
     } finally {
-      // In the background: nothing depends on it, and it never rejects. A session that ended later would place the program
-      // again.
+      // In the background: nothing depends on it, and it never rejects. A session that closes later would place the
+      // program again.
       void Promise.all(closed).then(() => this.hosting.forget(program.ownerId));
     }
   }
 
-  /** A module may refuse made-up values, so its published card is used if there were some. Otherwise the release fails. */
+  /**
+   * A module can reject made-up values, so its published card is used if there were some. Otherwise the release fails.
+   */
   private async handleRefusal(
     release: Release,
     failure: UpstreamFailure,
@@ -90,7 +91,7 @@ export class HostedScan {
 
 const lists = ['tools', 'resources', 'prompts'] as const;
 
-/** Warnings about differences between the published card and the module. */
+/** Returns warnings about differences between the published card and the module. */
 function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
   const claimed = factsOfCard(serverCard);
   return lists.flatMap((list): LogLine[] => {
@@ -112,7 +113,7 @@ function namesOf(items: Record<string, unknown>[]): string[] {
   return items.map(({ name }) => String(name));
 }
 
-/** The defaults of a schema, or its examples, or made-up values for required properties without either. */
+/** Returns the defaults of a schema, or its examples, or made-up values for required properties without either. */
 function scanConfig(fields: readonly ConfigField[]): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {

@@ -3,7 +3,7 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js';
 import type { LogLine } from '../release.entity.js';
 
-/** The lease that a scan runs under, and the log of its release. */
+/** The lease of a scan, and the log of its release. */
 export interface ScanContext {
   /** Logs progress. @throws LeaseLostError */
   log(line: LogLine): Promise<void>;
@@ -12,11 +12,9 @@ export interface ScanContext {
 }
 
 export interface LeasedScanOptions {
-  /** For the whole scan. */
   timeoutMs: number;
-  /** Redacts a line for the log. */
   redact?: (message: string) => string;
-  /** Receives the end of the channel, which the result does not wait for. */
+  /** Receives the closing of the channel, which the result does not wait for. */
   onClose?: (closed: Promise<void>) => void;
 }
 
@@ -34,7 +32,7 @@ export async function scanUnderLease(
   let logged: Promise<void> = Promise.resolve();
   const onProgress = (message: string) => {
     logged = logged.then(() => lease.log({ stage: 'scan', level: 'info', message: redact(message) }));
-    // Awaited below; until then a rejection would count as unhandled and end the process.
+    // Awaited below; until then, a rejection would be unhandled and crash the process.
     logged.catch(() => undefined);
   };
   try {
@@ -47,9 +45,9 @@ export async function scanUnderLease(
     };
     return await lease.whileHeld(scanServer(cancelled, { timeoutMs, onProgress }));
   } finally {
-    // A lost lease also ends the scan itself.
+    // Cancels the scan after a lost lease.
     cancellation.cancel();
-    // Progress is logged before the result. A lost lease is reported by `whileHeld`.
+    // Progress is logged before the result. `whileHeld` reports a lost lease.
     await logged.catch(() => undefined);
     const closed = channel.close();
     onClose?.(closed);

@@ -1,17 +1,17 @@
-/** Words in a visible text that speak to a model, and what is wrong with them. */
+/** Words in a visible string that instruct a model, and their problem. */
 interface ModelInstruction {
   words: string;
-  /** Continues the sentence "It says "…":". */
+  /** Follows "It says "…":" in the message. */
   problem: string;
 }
 
-/** What separates words. It and a word match no character in common, so that a search stays linear. */
+/** Separates words. It shares no character with a word, so that a search stays linear. */
 const gap = '[^\\w]+';
 const upToWords = (max: number) => `(?:${gap}\\w+){0,${max}}?${gap}`;
 
 const phrase = (...parts: string[]) => new RegExp(`\\b${parts.join('')}\\b`, 'i');
 
-/** Forms that known attacks have. Other words, and other languages, are not recognized. */
+/** Forms of known attacks. Other words and other languages are not recognized. */
 const patterns: { pattern: RegExp; problem: string }[] = [
   {
     pattern: /<\s?(?:important|system|secret|hidden|assistant|admin)\s?>/i,
@@ -49,7 +49,7 @@ const patterns: { pattern: RegExp; problem: string }[] = [
   },
 ];
 
-/** Instructions to a model in a string, the first of each known form. */
+/** Returns instructions to a model in a string, the first of each known form. */
 export function modelInstructions(text: string): ModelInstruction[] {
   return patterns.flatMap(({ pattern, problem }) => {
     const [words] = pattern.exec(text) ?? [];

@@ -13,21 +13,20 @@ import {
 } from '../config/config-fields.js';
 import { HEADER_NAME, TRANSPORT } from '../config/config-schema.js';
 
-/** The URL and headers of a scan. */
 export interface ScanTarget {
   url: URL;
   headers: Record<string, string>;
-  /** The credentials' values, to redact from texts of the upstream. */
+  /** Values to redact from messages of the upstream. */
   secrets: string[];
-  /** Addition to the error of a server that refuses the credentials; empty for none. */
+  /** Addition to the error of a server that rejects the credentials; empty for none. */
   note: string;
 }
 
 /**
- * Refuses credentials that cannot be sent, before anything is stored. Their values are not repeated.
+ * Validates scan credentials before anything is stored. Errors never contain their values.
  *
- * @param kind `hosted` for a bundle that this service runs: it gets every value in the query
- * @returns them as texts: a number or boolean is accepted where the schema declares its type
+ * @param kind `hosted` for a bundle that runs here: it receives every value in the query
+ * @returns them as strings: a number or boolean is accepted if the schema declares its type
  * @throws InvalidInputError
  */
 export function requireScanCredentials(
@@ -61,8 +60,8 @@ export function requireScanCredentials(
 }
 
 /**
- * Warnings about credentials without a property in the schema, which the scan uses but callers cannot send, and about those
- * that the schema puts into the query by omission.
+ * Returns warnings about credentials without a property in the schema, which the scan uses but callers cannot send, and
+ * about those that the schema sends in the query by omission.
  */
 export function credentialWarnings(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   const names = fieldsOf(configSchema).map(({ path }) => path.join('.'));
@@ -81,7 +80,7 @@ export function credentialWarnings(credentials: Record<string, unknown>, configS
   return [...scanOnly, ...inQuery];
 }
 
-/** Names of credentials that are sent in the query because their property does not say where. */
+/** Returns the names of credentials that are sent in the query because their property does not say where. */
 function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   return fieldsOf(configSchema)
     .filter(({ to, schema }) => to.place === 'query' && schema['x-to'] === undefined)
@@ -90,8 +89,8 @@ function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigS
 }
 
 /**
- * The target of a scan with its credentials: a value with the name of a schema property goes to that property's place, any
- * other into a header.
+ * Returns the target of a scan with its credentials: a value with the name of a schema property is sent where that
+ * property says, any other in a header.
  */
 export function credentialTarget(
   upstream: URL,
@@ -113,7 +112,7 @@ export function credentialTarget(
   return { url, headers, secrets: Object.values(credentials), note: inQuery.length === 0 ? '' : ` ${note}` };
 }
 
-/** Replaces credentials in a message of the upstream, in all usual spellings. */
+/** Redacts credentials in a message of the upstream, in all usual encodings. */
 export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
   return valueRedactor(secrets, '[credential]')(text);
 }

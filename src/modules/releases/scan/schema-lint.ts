@@ -4,19 +4,22 @@ import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-s
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { quote, visible } from '../../../platform/text/quoted.js';
 
-/** Largest schema as JSON. Every client puts it into its model's context, so larger ones are a mistake or an attack. */
+/** Largest schema as JSON. Every client adds it to its model's context, so a larger one is a mistake or an attack. */
 const SCHEMA_BYTES_MAX = 256 * 1024;
 
-/** Issues reported of one schema: enough for its author to find the others. */
+/** Reported issues of one schema: enough for its author to find the others. */
 const ISSUES_MAX = 3;
 
 export interface SchemaIssue {
   rule: 'invalid-schema' | 'schema-too-large' | 'remote-reference';
-  /** The end of a message that begins with the schema's name, without the full stop. */
+  /** The end of a message after the schema's name, without the period. */
   text: string;
 }
 
-/** Dialects by `$schema` without scheme and final `#`, which servers write either way. Draft-06 is a subset of draft-07. */
+/**
+ * Dialects by `$schema` without scheme and final `#`, both of which servers write in either way. Draft-06 is a subset
+ * of draft-07.
+ */
 const dialects: Record<string, Dialect> = {
   '//json-schema.org/draft/2020-12/schema': '2020-12',
   '//json-schema.org/draft/2019-09/schema': '2019-09',
@@ -26,21 +29,21 @@ const dialects: Record<string, Dialect> = {
 
 const REFERENCES = ['$ref', '$dynamicRef', '$recursiveRef'];
 
-/** Keywords of all dialects that hold a schema or a list of schemas. */
+/** Keywords of all dialects whose value is a schema or a list of schemas. */
 const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
   ...['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else', 'contentSchema', 'propertyNames'],
   ...['items', 'prefixItems', 'additionalItems', 'unevaluatedItems', 'contains'],
   ...['additionalProperties', 'unevaluatedProperties'],
 ]);
 
-/** Meta-schemas, compiled on first use: that takes some ten milliseconds. */
+/** Compiled on first use, which takes some ten milliseconds. */
 const metaSchemaOf = new Map<Dialect, ValidateFunction>();
 
 /**
- * Issues of a schema, at most three; empty when it can be used. The schema must be valid in its dialect (2020-12 unless
- * `$schema` names another; without `$schema` draft-07 is accepted too, as older servers write it), its references must
- * lead to schemas inside of it, and its patterns must be regular expressions. Nothing of it is compiled or executed.
- * Recursive: the caller bounds the depth of `schema`.
+ * Returns at most three issues of a schema; empty if it is usable. The schema must be valid in its dialect (2020-12
+ * unless `$schema` names another; without `$schema`, draft-07 is accepted too, as older servers write it), its
+ * references must resolve inside it, and its patterns must be regular expressions. Nothing of it is compiled or
+ * executed. Recursive: the caller limits the depth of `schema`.
  */
 export function schemaIssues(schema: unknown): SchemaIssue[] {
   if (!isObject(schema)) return [invalid('is not an object')];
@@ -79,7 +82,7 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
   return invalid(`is not valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
 }
 
-/** Visits every schema in a schema: below keywords that hold schemas, and where references lead. */
+/** Visits every schema in a schema: under keywords that contain schemas, and where references point. */
 class SchemaWalk {
   private readonly reported: SchemaIssue[] = [];
   private readonly visited = new Set<object>();
@@ -92,7 +95,7 @@ class SchemaWalk {
 
   issues(): SchemaIssue[] {
     this.walk(this.root, this.root, '');
-    // The target of a reference is a schema, whatever member holds it; visiting it may find more references.
+    // The target of a reference is a schema, whatever member contains it; visiting it can find more references.
     for (let at = 0; at < this.references.length && this.reported.length < ISSUES_MAX; at += 1) this.follow(at);
     return this.references.length === 0 ? this.reported : [...this.outside, ...this.reported];
   }
@@ -133,7 +136,7 @@ class SchemaWalk {
       this.anchors.add($id.slice(1));
       return around;
     }
-    // With a scheme, or with scheme or host left open: references against it, if there are any, lead out of the schema.
+    // With a scheme, or with scheme or host left open: references against it, if any, point outside the schema.
     if (this.outside.length < ISSUES_MAX && /^[a-z][a-z0-9+.-]*:|^[\\/]/i.test($id)) {
       this.outside.push({
         rule: 'remote-reference',
@@ -176,7 +179,7 @@ class SchemaWalk {
   }
 }
 
-/** True for a valid regular expression. V8 only parses here; it compiles on the first match. */
+/** Returns true for a valid regular expression. V8 only parses here; it compiles on the first match. */
 function isPattern(pattern: string, flags: string): boolean {
   try {
     new RegExp(pattern, flags);

@@ -1,15 +1,15 @@
 /**
- * Checks what a server offers for faults that make it dangerous or unusable: text hidden from people
- * (`hidden-characters.ts`), texts that flood the model's context, tools that pass for each other, names and schemas
- * that clients refuse, schemas that refer elsewhere (`schema-lint.ts`).
+ * Checks what a server offers for content that is dangerous or unusable: hidden characters (`hidden-characters.ts`),
+ * strings that flood the model's context, tools that can be mistaken for each other, names and schemas that clients
+ * reject, schemas with outside references (`schema-lint.ts`).
  *
- * Each part (server info, instructions, tool, prompt, resource, template) is checked by itself, its texts and member
- * names at any depth included; `_meta` and icons are not, as models do not see them. A finding has a rule, its place
- * and a message for the publisher, and never quotes hidden text as it is. The meaning of visible text is not judged;
- * `wordWarnings` warns of phrases that known attacks use.
+ * Each part (server info, instructions, tool, prompt, resource, template) is checked by itself, including its strings
+ * and member names at any depth, but not `_meta` and icons, which models do not see. A finding has a rule, a location
+ * and a message for the publisher, and never quotes hidden characters verbatim. The meaning of visible text is not
+ * judged; `wordWarnings` warns of phrases of known attacks.
  *
- * At most 100 findings, 8 per part. What cannot be checked, because it is nested too deeply or brings a check down, is
- * a finding: nothing passes by breaking the check.
+ * At most 100 findings, 8 per part. A part that is nested too deeply or makes a check fail is a finding itself, so that
+ * nothing passes by breaking the check.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type * as SdkTypes from '@modelcontextprotocol/sdk/types.js';
@@ -24,7 +24,6 @@ import { schemaIssues } from './schema-lint.js';
 
 const sdk = lazyRequire<typeof SdkTypes>('@modelcontextprotocol/sdk/types.js');
 
-/** One reason not to release a server. */
 export interface Finding {
   rule:
     | 'hidden-characters'
@@ -38,13 +37,13 @@ export interface Finding {
     | 'refused-by-some'
     | 'nested-too-deeply'
     | 'check-failed';
-  /** Subject: `tool "search"`, `prompt "review"`, `server info`, `instructions`. */
+  /** `tool "search"`, `prompt "review"`, `server info`, `instructions` */
   where: string;
-  /** A message for the publisher: what was found, why it matters, what to do. It quotes nothing hidden. */
+  /** For the publisher: what was found, why it matters, what to do. Quotes nothing hidden. */
   message: string;
 }
 
-/** The texts of a server, from a scan or a card. Lists may be null or missing. */
+/** The content of a server, from a scan or a card. Lists can be null or missing. */
 export interface ServerText {
   serverInfo?: unknown;
   instructions?: unknown;
@@ -52,7 +51,10 @@ export interface ServerText {
   prompts?: unknown;
   resources?: unknown;
   resourceTemplates?: unknown;
-  /** A live server must give each tool an `inputSchema`: official clients refuse its whole list otherwise. Default false. */
+  /**
+   * A live server must give each tool an `inputSchema`: otherwise official clients reject its whole list. Default
+   * false.
+   */
   requireSchemas?: boolean;
 }
 
@@ -62,40 +64,40 @@ export const FINDINGS_MAX = 100;
 const FINDINGS_PER_PART_MAX = 8;
 
 /**
- * Longest texts, in characters, those inside of a schema included. All of them are put into the model's context by
- * every client, at every start, whether the tool is used or not; four characters are about one token. Long ones crowd
- * out other servers' tools, and instructions meant for the model are easily overlooked in them. The longest
- * descriptions of widely used servers have about 11,000.
+ * Longest strings, in characters, including those in schemas. Every client adds all of them to the model's context at
+ * every start, whether the tool is used or not; four characters are about one token. Long strings crowd out the tools
+ * of other servers, and hide instructions to the model. The longest descriptions of widely used servers have about
+ * 11,000.
  */
 export const DESCRIPTION_CHARS_MAX = 16_384;
 
-/** Server instructions, which are there once. */
+/** Server instructions, which occur once. */
 export const INSTRUCTIONS_CHARS_MAX = 32_768;
 
 /** Names and titles are shown in lists and buttons. */
 export const TITLE_CHARS_MAX = 256;
 
 /**
- * Tool names that clients and model APIs accept. MCP recommends letters, digits, `_`, `-` and `.`, at most 128;
- * `/` is common for groups of tools, and clients replace it.
+ * Tool names that clients and model APIs accept. MCP recommends at most 128 letters, digits, `_`, `-` and `.`; `/` is
+ * common for groups of tools, and clients replace it.
  */
 const TOOL_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
 
-/** Shown to no model: whatever clients agree on among themselves, and pictures. */
+/** Never shown to a model: data that clients agree on, and images. */
 const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
 
-/** Characters of all texts of one part. Clients load all of it, and each part is checked without a pause. */
+/** Characters of one part. Clients load all of it, and each part is checked without a pause. */
 const PART_CHARS_MAX = 512 * 1024;
 
-/** Texts of one part, the names of members included. */
+/** Strings of one part, including member names. */
 const PART_TEXTS_MAX = 20_000;
 
-/** Time after which other work of the process runs before the next part is checked, in milliseconds. */
+/** Milliseconds after which other work of the process runs before the next part is checked. */
 const SLICE_MS = 10;
 
-/** The parts of a server, with a pause after every 10 ms. */
+/** Yields the parts of a server, with a pause after every 10 ms. */
 async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
   let startedAt = performance.now();
   for (const part of partsOf(input)) {
@@ -109,8 +111,8 @@ async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
 /**
  * Checks a server. Never rejects.
  *
- * @param except rules whose findings do not count
- * @returns at most 100 findings; none means passed
+ * @param except rules to skip
+ * @returns at most 100 findings; passed if empty
  */
 export async function checkServer(input: ServerText, except: readonly Finding['rule'][] = []): Promise<Finding[]> {
   const findings: Finding[] = [];
@@ -122,8 +124,8 @@ export async function checkServer(input: ServerText, except: readonly Finding['r
 }
 
 /**
- * Warnings about visible text that speaks to a model as known attacks do. They do not decide if a server passes: harmless text
- * may look so too, and other words are not recognized.
+ * Warns about visible text with the phrases of known attacks. Warnings do not decide whether a server passes: harmless
+ * text can look like this, and other words are not recognized.
  *
  * @returns at most 100
  */
@@ -144,13 +146,13 @@ export async function wordWarnings(input: ServerText): Promise<ServerWarning[]> 
   return warnings;
 }
 
-/** Rules about a tool that no client can use or check. They concern one tool, which must not hide the others. */
+/** Rules about a tool that no client can use or check. They concern one tool, and must not hide the others. */
 export const UNUSABLE: readonly Finding['rule'][] = ['invalid-schema', 'remote-reference', 'refused'];
 
-/** {@link UNUSABLE}, and what only some clients refuse. */
+/** {@link UNUSABLE}, and the rule for tools that only some clients reject. */
 export const BROKEN: readonly Finding['rule'][] = [...UNUSABLE, 'refused-by-some'];
 
-/** A warning for each tool that breaks one of `rules`, in the order of the tools. Never rejects. */
+/** Returns a warning for each tool that breaks one of `rules`, in the order of the tools. Never rejects. */
 export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<ServerWarning[]> {
   const warnings: ServerWarning[] = [];
   for await (const part of pacedPartsOf({ tools: input.tools, requireSchemas: input.requireSchemas })) {
@@ -161,7 +163,7 @@ export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<S
   return warnings;
 }
 
-/** One thing to check, with the checks for its kind. */
+/** One part to check, with the checks for its kind. */
 interface Checked {
   where: string;
   /** Name of the tool; null for other parts. */
@@ -194,7 +196,7 @@ function* listChecked(kind: string, list: unknown, checks: Checked['checks']): G
   }
 }
 
-/** The first eight findings of a part by the rules that count. */
+/** Returns the first eight findings of a part, for the rules that apply. */
 function checkPart({ where, value, checks }: Checked, counts: (rule: Finding['rule']) => boolean): Finding[] {
   const findings: Finding[] = [];
   try {
@@ -208,7 +210,7 @@ function checkPart({ where, value, checks }: Checked, counts: (rule: Finding['ru
       findings.push(...faults.slice(0, FINDINGS_PER_PART_MAX).map((fault) => ({ where, ...fault })));
     }
   } catch {
-    // A limit of the machine, such as its stack. Whoever brings a check down must not pass it.
+    // A limit of the machine, such as its stack. A part that makes a check fail must not pass it.
     const message = 'It could not be checked: make it smaller and simpler.';
     if (counts('check-failed')) findings.unshift({ where, rule: 'check-failed', message });
   }
@@ -223,7 +225,7 @@ function nameFaults({ name }: Part): Fault[] {
   return [{ rule: 'tool-name', message }];
 }
 
-/** Remembers the names it saw, so that each tool is compared with all before it. */
+/** Remembers the names, so that each tool is compared with all previous ones. */
 function clashFaults(): (part: Part) => Fault[] {
   const exact = new Set<string>();
   const folded = new Map<string, string>();
@@ -269,11 +271,11 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
 }
 
 /**
- * Members for which official clients refuse the list, as version 1 of the SDK reads it. Clients of 2026-07-28 accept more in
- * schemas and `execution`. Missing schemas and types are reported by {@link toolSchemaFaults}.
+ * Finds members for which official clients reject the list, as version 1 of the SDK reads it. Clients of 2026-07-28
+ * accept more in schemas and `execution`. {@link toolSchemaFaults} reports missing schemas and types.
  */
 function refusedFaults(tool: Part): Fault[] {
-  // {@link textFaults} reports a larger one. The library makes an issue of every member.
+  // {@link textFaults} reports a larger one. The library creates an issue for every member.
   const exceeds = partBudget();
   for (const textFound of textsOf(tool)) if (exceeds(textFound)) return [];
   const issues = sdk().ToolSchema.safeParse(tool).error?.issues ?? [];
@@ -287,7 +289,7 @@ function refusedFaults(tool: Part): Fault[] {
   });
 }
 
-/** Faults of all texts of a part, the names of members included. */
+/** Finds the problems of all strings of a part, including member names. */
 function textFaults(part: Part): Fault[] {
   const faults: Fault[] = [];
   const exceeds = partBudget();
@@ -319,7 +321,7 @@ function textFaults(part: Part): Fault[] {
   return faults;
 }
 
-/** Counts texts of one part. The returned function is true from the first text beyond the limits. */
+/** Counts the strings of one part. The returned function returns true from the first string beyond the limits. */
 function partBudget(): (textFound: FoundText) => boolean {
   let [count, chars] = [0, 0];
   return ({ text }) => {
@@ -331,14 +333,13 @@ function partBudget(): (textFound: FoundText) => boolean {
 
 interface FoundText {
   text: string;
-  /** Names that lead to the value around it; shared by the texts of one value. */
+  /** Names from the root to the surrounding value; shared by the strings of one value. */
   parent: string[];
-  /** Its name there. */
   name: string;
   isMemberName: boolean;
 }
 
-/** Every string in a part, and every member name. An object's member names come before its values. */
+/** Yields every string and member name in a part. An object's member names precede its values. */
 function* textsOf(part: Part): Generator<FoundText> {
   const stack: { parent: string[] | null; name: string; value: object | string }[] = [
     { parent: null, name: '', value: part },
@@ -369,7 +370,7 @@ function charsMaxOf({ parent, name, isMemberName }: FoundText): number {
   return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
 }
 
-/** The beginning of a message about a string. */
+/** Returns the start of a message about a string. */
 function subjectOf({ parent, name, isMemberName }: FoundText): string {
   const path = shownPath([...parent, name]);
   if (isMemberName) return `The name ${path}`;

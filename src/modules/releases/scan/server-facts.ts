@@ -13,21 +13,23 @@ import { configOrder } from '../config/config-fields.js';
 import type { LogLine, Release } from '../release.entity.js';
 import { BROKEN, checkServer, toolWarnings, UNUSABLE, wordWarnings } from './security-check.js';
 
-/** A finding of the security check. */
 export interface ScanFinding {
   where: string;
   message: string;
 }
 
-/** Largest snapshot, and payload of a publish. A thousand tools with schemas stay below 2 MB; clients load all of it. */
+/**
+ * Largest snapshot, and payload of a publish. A thousand tools with schemas have less than 2 MB; clients load all of
+ * it.
+ */
 export const SNAPSHOT_MB_MAX = 4;
 
 type Item = Record<string, unknown>;
 
-/** The source of facts: the live server, the published files, or a card that nobody compared with the server. */
+/** Where facts come from: the live server, the published files, or a card that nobody compared with the server. */
 export type FactsSource = 'server' | 'files' | 'claims';
 
-/** Facts about a server from any source. Lists are null if unknown. */
+/** Lists are null if unknown. */
 export interface ServerFacts extends ServerOffers {
   instructions?: string;
   /** Bundles only. */
@@ -36,7 +38,7 @@ export interface ServerFacts extends ServerOffers {
   configSchema?: Item;
 }
 
-/** The facts of a live server. Undeclared lists are empty. */
+/** Returns the facts of a live server. Undeclared lists are empty. */
 export function factsOfScan(scan: ServerScan): ServerFacts {
   const { serverInfo, instructions } = scan;
   return {
@@ -49,14 +51,14 @@ export function factsOfScan(scan: ServerScan): ServerFacts {
   };
 }
 
-/** The facts on a card. */
 export function factsOfCard(card: Partial<ServerCard> | null): ServerFacts {
   const { serverInfo = null, tools = null, resources = null, resourceTemplates = null, prompts = null } = card ?? {};
   return { serverInfo, tools, resources, resourceTemplates, prompts };
 }
 
 /**
- * The facts of a bundle's manifest, completed from the published card: the manifest's tools often have no schema.
+ * Returns the facts of a bundle's manifest, completed from the published card: the manifest's tools often have no
+ * schema.
  */
 export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | null): ServerFacts {
   const claimed = factsOfCard(card);
@@ -71,14 +73,14 @@ export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | n
   };
 }
 
-/** The warnings of a scan: words for a model, and tools that clients refuse or cannot check. */
+/** Returns the warnings of a scan: instructions to a model, and tools that clients reject or cannot check. */
 export async function warningsOf(facts: ServerFacts, source: FactsSource): Promise<ServerWarning[]> {
   return [...(await wordWarnings(facts)), ...(await toolWarnings({ ...facts, requireSchemas: source === 'server' }))];
 }
 
 /**
- * The findings of the security check; none means passed. Broken tools are findings where a release has no usable tool:
- * otherwise, and at a rescan, they are warnings only.
+ * Returns the findings of the security check; passed if empty. Broken tools are findings only if a release has no
+ * usable tool; otherwise, and at a rescan, they are warnings.
  */
 export async function findingsOf(
   facts: ServerFacts,
@@ -100,7 +102,7 @@ function oversize(snapshot: ServerSnapshot): ScanFinding[] {
   return [{ where: 'server', message }];
 }
 
-/** Log lines about findings. Published tools show the first one as the reason of a failure. */
+/** Returns log lines about findings. Published tools show the first one as the reason of a failure. */
 export function report(findings: ScanFinding[]): LogLine[] {
   const [first] = findings;
   const more = findings.length === 1 ? '' : ` ${findings.length - 1} more below.`;
@@ -113,12 +115,10 @@ export function report(findings: ScanFinding[]): LogLine[] {
   ];
 }
 
-/** The log line about a warning. */
 export function warningLine({ message }: ServerWarning): LogLine {
   return { stage: 'scan', level: 'warning', message };
 }
 
-/** The log line about a passed scan. */
 export function summary({ tools, resources, resourceTemplates, prompts }: ServerFacts, source: FactsSource): LogLine {
   const counts = Object.entries({
     tool: tools,
@@ -137,7 +137,7 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
-/** The snapshot of a scanned release, in a form that Postgres can store. */
+/** Returns the snapshot of a scanned release, in a form that Postgres can store. */
 export async function snapshotOf(
   release: Release,
   facts: ServerFacts,

@@ -12,7 +12,7 @@ import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleasesService } from '../releases.service.js';
 import { toLogPosition } from '../releases.types.js';
 
-/** Messages may be lost while the queue's store is unavailable, so the rows are also polled. */
+/** Messages can be lost while the queue's store is unavailable, so the rows are also polled. */
 const POLL_MS = 5_000;
 
 /** Streams of one account and of all accounts in this process: each costs a small query every 5 s. */
@@ -21,8 +21,8 @@ export const STREAMS_MAX = 1_000;
 
 /**
  * Streams the progress of releases that any process runs: `init` with the log so far, `log` and `status` for changes,
- * `complete` at the end. Each event's id is the `seq` of its last line, so a client that reconnects with `Last-Event-ID`
- * gets each line once.
+ * `complete` at the end. The id of an event is the `seq` of its last line, so a client that reconnects with
+ * `Last-Event-ID` receives each line once.
  */
 @Injectable()
 export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnModuleInit {
@@ -46,10 +46,10 @@ export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnMod
   }
 
   /**
-   * Streams a release until it ends or the client disconnects.
+   * Streams a release until it finishes or the client disconnects.
    *
-   * @param caller whose stream it is
-   * @param after the last line the client has, from `Last-Event-ID`
+   * @param caller owner of the stream
+   * @param after the last line that the client has, from `Last-Event-ID`
    * @throws NotFoundError, TooManyError
    */
   async follow(
@@ -72,7 +72,6 @@ export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnMod
   }
 }
 
-/** A release to stream. */
 interface FollowedRelease {
   server: ServerRef;
   id: string;
@@ -81,7 +80,6 @@ interface FollowedRelease {
   last: string;
 }
 
-/** One listener of one release. */
 class ReleaseStream extends EventStream {
   private status: ReleaseStatus | null = null;
 
@@ -97,7 +95,7 @@ class ReleaseStream extends EventStream {
     while (!this.isClosed && !(await this.sendChanges())) await this.nextChange(POLL_MS);
   }
 
-  /** Sends events for all changes since the last call. @returns true when the release has ended */
+  /** Sends events for all changes since the last call. @returns true if the release has finished */
   private async sendChanges(): Promise<boolean> {
     const { server, id, caller } = this.followed;
     const release = await this.releases.find(server, id).catch((error: unknown) => {
