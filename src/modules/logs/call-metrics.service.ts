@@ -6,7 +6,7 @@ const kinds = ['connection', 'run'] as const;
 /** A call to a connection, or to the run address of a server. */
 export type CallKind = (typeof kinds)[number];
 
-/** Metrics of the calls this process served. */
+/** Metrics of the calls that this process served. */
 @Injectable()
 export class CallMetricsService {
   private readonly calls: LabeledCounter<'kind' | 'outcome'>;

@@ -1,7 +1,7 @@
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 import type { NamedCaller } from './invocation.types.js';
 
-/** Who sent a request. Names are null after the account was deleted, or the key revoked. */
+/** The caller of a request. Names are null after the account was deleted, or the key revoked. */
 export interface CallerDto {
   account: { id: string; name: string | null };
   credential: { id: string; name: string | null; kind: NamedCaller['kind'] };
@@ -50,7 +50,6 @@ export const callerExample: CallerDto = {
   client: 'claude-code',
 };
 
-/** The caller as both logs show it. */
 export function toCallerDto(caller: NamedCaller | null): CallerDto | null {
   if (caller === null) return null;
   const { account, accountName, credential, credentialName, kind, client } = caller;

@@ -1,14 +1,14 @@
 /**
- * The log of connections: their requests, and what their modules print. The rows stand in `invocations`, beside the
- * view of the server.
+ * The log of connections: their requests, and the output of their modules. The rows are stored in `invocations`, which
+ * also has the view of the server.
  *
- * Bounded for each connection, process and minute, so that many calls of one use up neither the size of the log nor its
- * retention: 1,000 successful calls, 1,000 printed parts, 1 MB of characters. Beyond, every tenth of a second has one
- * row as a sample, and the next row carries the number of those left out (`leftOut`). Failed calls count only for the
- * characters.
+ * Each connection is limited per process and minute, so that many calls of one use up neither the size of the log nor
+ * its retention: 1,000 successful calls, 1,000 printed parts, 1 MB of characters. Beyond that, one row per tenth of a
+ * second is recorded as a sample, and the next row has the number of those left out (`leftOut`). Failed calls use up
+ * only the characters.
  *
- * Recording neither waits nor fails. A reader sees all that this process recorded, and rows of others after at most 2
- * s.
+ * Recording neither waits nor fails. Readers see everything that this process recorded, and rows of others after at
+ * most 2 s.
  */
 import { Injectable } from '@nestjs/common';
 import { shareOf } from '../../config/workers.js';
@@ -19,11 +19,14 @@ import { InvocationsService } from './ingest/invocations.service.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall } from './invocation.types.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 
-/** Maximum number of successful calls, of other rows, and of characters of all, of one connection in a minute, in all processes of `WORKERS`. */
+/**
+ * Successful calls, other rows, and characters of all of them, of one connection per minute, in all processes of
+ * `WORKERS`.
+ */
 const ROWS_A_MINUTE_MAX = 1_000;
 const CHARS_A_MINUTE_MAX = 1024 * 1024;
 
-/** Beyond that number, one row in this time is a sample of the others. */
+/** Beyond these limits, one row in this period is recorded as a sample. */
 const SAMPLE_MS = 100;
 
 /** The parts of one connection in the current minute. */
@@ -35,12 +38,11 @@ interface Usage {
   keptAt: number;
 }
 
-/** Records and finds the requests of connections. */
 @Injectable()
 export class ConnectionCallsService {
   private minute = 0;
   private usage = new Map<string, Usage>();
-  /** Calls of connections that no row has reported yet. */
+  /** Calls that were left out and are not yet counted in a row. */
   private readonly leftOut = new Map<string, number>();
   private dropped = 0;
 
@@ -76,10 +78,11 @@ export class ConnectionCallsService {
   }
 
   /**
-   * The newest matching requests of a connection, newest first, their number, and the number that was left out between them,
-   * of its newest 1,000. Includes all this process recorded before, and those of other processes after at most 2 s.
+   * Finds the newest matching requests among the newest 1,000 of a connection, newest first, their number, and the
+   * number left out between them. Includes everything that this process recorded before, and rows of other processes
+   * after at most 2 s.
    *
-   * @throws SearchTooLongError after 10 s, NoSlotError after 10 s of waiting for other searches
+   * @throws SearchTooLongError after 10 s, NoSlotError after waiting 10 s for other searches
    */
   async find(
     connectionId: string,

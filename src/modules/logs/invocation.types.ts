@@ -1,11 +1,11 @@
 import type { CallOrigin } from '../../mcp/protocol/channel.js';
 
 /**
- * How a request ended. `ok`: the server answered with a result. `toolError`: the tool answered with a result that has
- * `isError: true`. `rpcError`: the server answered with a JSON-RPC error. `exception`: the server failed or requires
- * authorization. `canceled`: the caller closed the request. `denied`: refused before the server was called. `exceeded…`:
- * ended because it exceeded a limit. `responseStreamDisconnected`: the response ended early. `unknown`: not reported by
- * a server that runs elsewhere.
+ * How a request finished. `ok`: the server returned a result. `toolError`: the result has `isError: true`. `rpcError`:
+ * the server returned a JSON-RPC error. `exception`: the server failed or requires authorization. `canceled`: the
+ * client cancelled the request. `denied`: rejected before the server was called. `exceeded…`: stopped because it
+ * exceeded a limit. `responseStreamDisconnected`: the response broke off. `unknown`: not reported by a server that runs
+ * elsewhere.
  */
 export const invocationOutcomes = [
   'ok',
@@ -24,19 +24,21 @@ export const invocationOutcomes = [
 
 export type InvocationOutcome = (typeof invocationOutcomes)[number];
 
-/** The outcomes of a request that the server answered with an error. The runtime of hosted code calls both `ok`. */
+/**
+ * The outcomes of a request for which the server returned an error. The runtime of hosted code reports both as `ok`.
+ */
 export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
-/** A console line: the same object in the process and in the table. */
+/** A console line, in memory and in the table. */
 export interface LogLine {
   /** Milliseconds since 1970. */
   at: number;
-  /** `debug`, `info`, `log`, `warn` or `error` from hosted code; any text from servers that run elsewhere. */
+  /** `debug`, `info`, `log`, `warn` or `error` from hosted code; any string from servers that run elsewhere. */
   level: string;
   message: string;
 }
 
-/** A thrown error: the same object in the process and in the table. */
+/** A thrown error, in memory and in the table. */
 export interface LogException {
   /** Milliseconds since 1970. */
   at: number;
@@ -44,7 +46,7 @@ export interface LogException {
   message: string;
 }
 
-/** A caller with the names of today; null for an account that was deleted, and for a key that was revoked. */
+/** A caller with current names; null for a deleted account, and for a revoked key. */
 export interface NamedCaller extends CallOrigin {
   accountName: string | null;
   credentialName: string | null;
@@ -52,31 +54,33 @@ export interface NamedCaller extends CallOrigin {
 
 /** Fields that both views of an invocation have, each with its own values. */
 interface InvocationPart {
-  /** UUID of version 7 made when the request came; its time selects the partition. One per client request and connection. */
+  /**
+   * UUID of version 7 created when the request arrived; its time selects the partition. One per client request and
+   * connection.
+   */
   id: string;
-  /** When the request came, in milliseconds since 1970. */
+  /** When the request arrived, in milliseconds since 1970. */
   at?: number | null;
-  /** HTTP method. Present in the part of the process that answered the request, absent in later additions. */
+  /** HTTP method. Only in the part of the process that responded to the request, absent in later additions. */
   method?: string | null;
-  /** Without the query, which may hold credentials. */
+  /** Without the query, which can contain credentials. */
   url?: string | null;
   /** JSON-RPC method; null if the message could not be parsed. */
   rpcMethod?: string | null;
-  /** The tool of a `tools/call`. */
   toolName?: string | null;
   /** HTTP status. */
   status?: number | null;
   outcome?: InvocationOutcome | null;
-  /** Null for a request of the service itself, and for records of servers elsewhere. */
+  /** Null for a request of Slipway itself, and for records of servers elsewhere. */
   caller?: CallOrigin | null;
   lines: LogLine[];
   exceptions: LogException[];
 }
 
 /**
- * The server's view of a request, or a part of it: the fields its sender knows. Parts with one id become one row, in any
- * order. Outcome and CPU time of a part without `method` override those of the part with it, but its `ok` does not override
- * `toolError` and `rpcError`.
+ * The server's view of a request, or a part of it: the fields that its sender knows. Parts with one id become one row,
+ * in any order. Outcome and CPU time of a part without `method` override those of the part with it, but its `ok` does
+ * not override `toolError` and `rpcError`.
  */
 export interface Invocation extends InvocationPart {
   serverId: string;
@@ -84,9 +88,9 @@ export interface Invocation extends InvocationPart {
   releaseId?: string | null;
   cpuMs?: number | null;
   wallMs?: number | null;
-  /** Redacted JSON text of arguments and result; only if the owner of the server enabled it. */
+  /** Redacted JSON of arguments and result; only if the owner of the server enabled it. */
   payload?: { arguments: string | null; result: string | null } | null;
-  /** Number of lines and exceptions that were dropped. */
+  /** Lines and exceptions that were dropped. */
   leftOut?: number;
 }
 
@@ -98,7 +102,7 @@ export interface Invocation extends InvocationPart {
  */
 export type IngestedInvocation = Omit<Invocation, 'serverId' | 'releaseId' | 'caller' | 'payload' | 'leftOut'>;
 
-/** Durations of a request to a connection in milliseconds; null if unknown. */
+/** In milliseconds; null if unknown. */
 export interface CallDurations {
   guardMs: number | null;
   queueMs: number | null;
@@ -109,26 +113,25 @@ export interface CallDurations {
 
 /**
  * The connection's view of a request, or a part of it. Lines and exceptions are those of the connection's own module,
- * and the failure its caller was answered with; never those of a registry server.
+ * plus the failure that its caller received; never those of a registry server.
  */
 export interface ConnectionCall extends InvocationPart {
   /** The row id of the connection. */
   connectionId: string;
   timing?: CallDurations;
-  /** Number of calls before this one that were not recorded, since there were too many. */
+  /** Earlier calls that were not recorded because there were too many. */
   leftOut?: number;
 }
 
-/** A row of the connection's view. */
 export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { caller: NamedCaller | null };
 
 /** Conditions on the requests of a server or a connection. All must hold. */
 export interface CallFilter {
-  /** From this time on. */
+  /** Inclusive. */
   from?: Date;
-  /** Before this time. */
+  /** Exclusive. */
   to?: Date;
-  /** Occurs in a message or an exception, in any case; for a connection also in the tool name. */
+  /** Occurs in a message or an exception, ignoring case; for a connection also in the tool name. */
   search?: string;
   outcome?: InvocationOutcome;
   tool?: string;
@@ -136,8 +139,7 @@ export interface CallFilter {
   caller?: string;
 }
 
-/** Which requests of a connection to find. */
 export interface ConnectionCallQuery extends CallFilter {
-  /** Only calls of the account with this id; `search` then looks into the tool name only. */
+  /** Only calls of the account with this id; `search` then matches only the tool name. */
   account?: string;
 }

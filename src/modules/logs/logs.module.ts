@@ -25,7 +25,8 @@ import { LogStreams } from './stream/log-streams.js';
 
 /**
  * Logs of servers and connections: every role records, stores and finds invocations, and the API searches, streams, and
- * accepts records of servers that run elsewhere. Workers write these, make partitions and clear deleted owners.
+ * accepts records of servers that run elsewhere. Workers write these, create partitions and clear the rows of deleted
+ * owners.
  */
 @Module({})
 export class LogsModule {

@@ -4,19 +4,22 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import type { Invocation } from '../invocation.types.js';
 
-/** Size of all batches that wait, in bytes; those of one account may have a quarter. */
+/** Size of all waiting batches, in bytes; one account gets at most a quarter. */
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Size of a batch besides its payload. It bounds the number of rows, which each insert sums up. */
+/** Size of a batch without its payload. It limits the number of rows, whose sizes each insert sums up. */
 const BATCH_BYTES = 4_096;
 
-/** Age at which a batch is enqueued again: its job is lost, or its worker died. */
+/** Age at which a batch is enqueued again: its job was lost, or its worker died. */
 const OVERDUE_AFTER = `interval '5 seconds'`;
 
 /** Batches that one job writes. */
 const WRITTEN_MAX = 5_000;
 
-/** Nothing is inserted where there is no room, or no server. Requests that come together may exceed the limits by one each. */
+/**
+ * Inserts nothing if there is no room, or the server does not exist. Concurrent requests can exceed the limits by one
+ * each.
+ */
 const INSERT = `
   INSERT INTO log_batches (id, server_id, account_id, bytes, records, payload)
   SELECT $1, s.id, n.account_id, $3, $4, $5
@@ -39,24 +42,26 @@ const WAITING = `
   SELECT count(*)::integer AS batches, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "oldestSeconds"
     FROM log_batches`;
 
-/** The invocations of one request, bounded and redacted. */
+/** The invocations of one request, with limited sizes and redacted. */
 export interface LogBatch {
   serverId: string;
   invocations: Invocation[];
 }
 
-/** Batches that wait, and the age of the oldest in seconds; 0 without one. */
+/** Number of waiting batches, and the age of the oldest in seconds; 0 without one. */
 export interface WaitingBatches {
   batches: number;
   oldestSeconds: number;
 }
 
-/** The table `log_batches`: records that servers elsewhere sent, one row for each request until a worker has written them. */
+/**
+ * The table `log_batches`: records that servers elsewhere sent, one row per request until a worker has written them.
+ */
 @Injectable()
 export class LogBatchesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Adds a batch. @returns its id; null if too much waits, or the server was deleted */
+  /** Adds a batch. @returns its id; null if too much is waiting, or the server was deleted */
   async add({ serverId, invocations }: LogBatch, tx = this.database.manager): Promise<string | null> {
     const payload = JSON.stringify(invocations);
     const bytes = BATCH_BYTES + Buffer.byteLength(payload);
@@ -65,24 +70,26 @@ export class LogBatchesRepository {
     return row?.id ?? null;
   }
 
-  /** Removes a batch, for the caller to write in the same transaction. @returns null if it no longer exists or is being written elsewhere */
+  /**
+   * Removes a batch that the caller writes in the same transaction. @returns null if it no longer exists or is being
+   * written elsewhere
+   */
   async remove(id: string, tx: EntityManager): Promise<LogBatch | null> {
     const [[batch]] = await tx.query<[LogBatch[], number]>(TAKE, [id]);
     return batch ?? null;
   }
 
-  /** Ids of the oldest batches that wait, at most 5,000. */
+  /** Returns the ids of the oldest waiting batches, at most 5,000. */
   async oldest(): Promise<string[]> {
     const rows = await this.database.query<{ id: string }[]>(OLDEST);
     return rows.map(({ id }) => id);
   }
 
-  /** Tells whether a batch has waited for more than 5 s. */
+  /** Returns true if a batch has waited for more than 5 s. */
   async hasOverdue(): Promise<boolean> {
     return (await this.database.query<unknown[]>(HAS_OVERDUE)).length > 0;
   }
 
-  /** Counts the batches that wait. */
   async waiting(): Promise<WaitingBatches> {
     const [row] = await this.database.query<[WaitingBatches]>(WAITING);
     return row;

@@ -10,13 +10,13 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { publishIngested } from '../store/ingested.js';
 import { LOGS_QUEUE } from './logs.queue.js';
 
-/** Batches written at the same time: Postgres does most of the work. */
+/** Concurrent batches: Postgres does most of the work. */
 const WRITERS = 2;
 
 /**
- * Writes the batches of records that wait at the beginning of a job, each in a transaction of its own, and announces their
- * servers together. A record that the database rejects is left out and counted; the others are written. A batch that fails
- * does not hold up the others.
+ * Writes the batches that are waiting when the job starts, each in its own transaction, and announces their servers
+ * together. A record that the database rejects is left out and counted; the others are written. A failed batch does not
+ * delay the others.
  */
 @Injectable()
 @Processor(LOGS_QUEUE)
@@ -44,7 +44,7 @@ export class LogsProcessor extends WorkerHost {
     );
   }
 
-  /** @throws AggregateError of the batches that failed, for the queue to try again */
+  /** @throws AggregateError of the failed batches, so that the queue retries */
   async process(): Promise<void> {
     const ids = await this.logBatchesRepository.oldest();
     const serverIds = new Set<string>();

@@ -8,15 +8,14 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 
 export const LOGS_QUEUE = 'logs';
 
-/** Interval at which a job for overdue batches is enqueued. */
 export const SWEEP_EVERY_MS = 5_000;
 
-/** One job of this process writes the batches of this time. */
+/** One job of this process writes the batches of this period. */
 const WINDOW_MS = 500;
 
 /**
- * Enqueues a job for the workers at the end of each half second in which batches came. A lost job loses nothing: the sweep
- * enqueues another until all are written.
+ * Enqueues a job for the workers at the end of each half second with new batches. A lost job loses no data: the sweep
+ * enqueues more until all are written.
  */
 @Injectable()
 export class LogsQueue {
@@ -28,7 +27,7 @@ export class LogsQueue {
     private readonly logBatchesRepository: LogBatchesRepository,
     metrics: Metrics,
   ) {
-    // Frequent scrapes cost the database one query in 5 s.
+    // Frequent scrapes cost the database at most one query in 5 s.
     const waiting = new RowCache(() => this.logBatchesRepository.waiting());
     metrics.gauge(
       'slipway_log_batches_waiting',
@@ -44,7 +43,7 @@ export class LogsQueue {
     );
   }
 
-  /** Enqueues the writing of what waits at the end of this half second, in the background. Never fails. */
+  /** Enqueues a job at the end of this half second, in the background. Never fails. */
   enqueue(): void {
     const now = Date.now();
     const window = Math.floor(now / WINDOW_MS) + 1;
@@ -55,7 +54,6 @@ export class LogsQueue {
       .catch((error: unknown) => this.logger.debug({ msg: 'batches of records wait for the queue', err: error }));
   }
 
-  /** Enqueues the writing of overdue batches. */
   async sweep(): Promise<void> {
     if (await this.logBatchesRepository.hasOverdue()) this.enqueue();
   }

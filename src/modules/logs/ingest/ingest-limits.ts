@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { timeOfUuidV7, uuidV7 } from '../../../platform/database/uuid-v7.js';
 
-/** Maximum difference between the time in an id and the time of its record; searches by time read ids this much further. */
+/**
+ * Maximum difference between the time in an id and that of its record; searches by time extend the range of ids by it.
+ */
 export const ID_SLACK_MS = 60_000;
 
-/** Times that records may have: the log is partitioned by day, and the partitions of other days may not exist. */
+/** Accepted times of records: the log is partitioned by day, and partitions of other days might not exist. */
 export const AGE_MS_MAX = 24 * 3_600_000;
 const AHEAD_MS_MAX = 5 * 60_000;
 
@@ -24,18 +26,18 @@ export function timeProblem(at: Date, now: Date): string | null {
   return ageMs < -AHEAD_MS_MAX ? 'must not be ahead of the time here' : null;
 }
 
-/** A URL without the parts that may hold credentials: query, fragment and user information. */
+/** Removes the parts of a URL that can contain credentials: query, fragment and user information. */
 export function bareUrl(url: string): string {
   const [bare = ''] = url.split(/[?#]/, 1);
   return bare.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@]*@/i, '$1');
 }
 
-/** True for a UUID of version 7, which contains the time it was made. */
+/** Returns true for a UUID of version 7, which contains the time of its creation. */
 export function isVersion7(id: string): boolean {
   return VERSION_7.test(id);
 }
 
-/** True if an invocation of this time may use the id unchanged: the id contains about the same time. */
+/** Returns true if an invocation of this time can use the id unchanged: the id contains about the same time. */
 export function isUsableId(id: string, at: Date): boolean {
   return isVersion7(id) && Math.abs(timeOfUuidV7(id).getTime() - at.getTime()) <= ID_SLACK_MS;
 }

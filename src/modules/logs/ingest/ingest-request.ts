@@ -24,7 +24,6 @@ class IngestRecord {
     return new IngestRecord(value as Members, path);
   }
 
-  /** Reads an array of objects. */
   static listOf(value: unknown, path: string, countMax: number): IngestRecord[] {
     if (!Array.isArray(value) || value.length > countMax) {
       throw new InvalidInputError(`${path} must be an array of at most ${countMax} objects`);
@@ -53,7 +52,7 @@ class IngestRecord {
     return word ?? null;
   }
 
-  /** A number, rounded to an integer. */
+  /** Returns a number, rounded to an integer. */
   number(name: string, min: number, max: number): number | null {
     const value = this.member(name);
     if (value === null) return null;
@@ -70,7 +69,7 @@ class IngestRecord {
     return time;
   }
 
-  /** A nested object; an empty one if it is missing. */
+  /** Returns a nested object; an empty one if it is missing. */
   object(name: string): IngestRecord {
     return IngestRecord.from(this.member(name) ?? {}, `${this.path}.${name}`);
   }
@@ -90,9 +89,9 @@ class IngestRecord {
 }
 
 /**
- * Reads the invocations of a JSON body: an array or `{invocations}` of objects as `GET` answers them. All members are
- * optional: the default time is now, the default outcome follows from status and exceptions. A record with an id that is
- * sent again is stored once.
+ * Reads the invocations of a JSON body: an array or `{invocations}` of objects as `GET` returns them. All members are
+ * optional: the default time is now, the default outcome follows from status and exceptions. A record with an id is
+ * stored once, even if it is sent again.
  *
  * @throws InvalidInputError with the path of the invalid member
  */
@@ -101,7 +100,10 @@ export function readIngestRequest(serverId: string, body: unknown, now: Date): I
   return IngestRecord.listOf(list, 'invocations', ENTRIES_MAX).map((record) => toInvocation(serverId, record, now));
 }
 
-/** Without a time that was sent, the one in an id of version 7 counts. Such an id is used as it is, others are derived from. */
+/**
+ * The time in an id of version 7 is the default for a missing timestamp. Such an id is stored unchanged; others are
+ * hashed.
+ */
 function toInvocation(serverId: string, record: IngestRecord, now: Date): IngestedInvocation {
   const sentId = record.uuid('id');
   const at = record.time('timestamp') ?? (sentId !== null && isVersion7(sentId) ? timeOfUuidV7(sentId) : now);
@@ -151,7 +153,6 @@ function toInvocation(serverId: string, record: IngestRecord, now: Date): Ingest
   };
 }
 
-/** The outcome of a request without one. */
 function outcomeOf(status: number | null, hasThrown: boolean): 'ok' | 'exception' | 'unknown' {
   if (hasThrown || (status ?? 0) >= 500) return 'exception';
   return status === null ? 'unknown' : 'ok';

@@ -9,21 +9,21 @@ import {
   type LogLine,
 } from '../invocation.types.js';
 
-/** Maximum number of records in a request, and of lines and of exceptions of one invocation; the earliest are stored. */
+/** Records in a request, and lines and exceptions of one invocation; the earliest are stored. */
 export const ENTRIES_MAX = 1_000;
 
-/** Maximum length of a string in characters. Payloads have been cut where they were made. */
+/** Characters of a string. Payloads are cut where they are created. */
 const TEXT_CHARS_MAX = 8_192;
 
-/** Maximum total length of the messages of one invocation; hosted code has a lower limit. */
+/** Total characters of the messages of one invocation; hosted code has a lower limit. */
 const MESSAGES_CHARS_MAX = 1024 * 1024;
 
-/** Characters read beyond the limit before redaction, so that a credential across the cut is recognized. */
+/** Characters read beyond the limit before redaction, to recognize a credential across the cut. */
 const CREDENTIAL_CHARS_MAX = 1_400;
 
 /**
- * Merges parts of one invocation into one, in the form that is stored: bounded, credentials redacted, texts that Postgres
- * can store.
+ * Merges parts of one invocation into the stored form: limited in size, credentials redacted, only strings that
+ * Postgres can store.
  */
 export function mergeInvocation(parts: Invocation[]): Invocation {
   const { record, id, lines, exceptions, leftOut } = mergeParts(parts);
@@ -35,7 +35,7 @@ export function mergeInvocation(parts: Invocation[]): Invocation {
     serverId: parts[0].serverId,
     releaseId: record?.releaseId,
     ...fieldsOf(record, id),
-    // The outcome in a later part counts, but its `ok` does not hide an error that the server answered with.
+    // The outcome in a later part takes precedence, but its `ok` does not hide an error that the server returned.
     outcome: added === 'ok' && recorded && answeredErrors.includes(recorded) ? recorded : (added ?? recorded),
     cpuMs: finite(lastOf('cpuMs') ?? record?.cpuMs),
     wallMs: finite(record?.wallMs),
@@ -49,7 +49,7 @@ export function mergeInvocation(parts: Invocation[]): Invocation {
   };
 }
 
-/** The same for parts of a connection's view. */
+/** Merges parts of a connection's view like {@link mergeInvocation}. */
 export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
   const { record, id, lines, exceptions } = mergeParts(parts);
   const { connectionId } = parts[0];
@@ -58,7 +58,7 @@ export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
   return { id, connectionId, ...fieldsOf(record, id), outcome, timing, lines, exceptions, leftOut };
 }
 
-/** Only the first part with `method` counts: a record that is sent again adds nothing. */
+/** Only the first part with `method` is used: a record that is sent again adds nothing. */
 function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
   const [{ id }] = all;
   const record = all.find(({ method }) => method != null);
@@ -94,7 +94,7 @@ function fieldsOf(record: Invocation | ConnectionCall | undefined, id: string) {
   };
 }
 
-/** The earliest entries within the limits on their number and total length. */
+/** Returns the earliest entries within the limits on their number and total length. */
 function earliest<Entry extends LogLine | LogException>(entries: Entry[], bounded: (entry: Entry) => Entry) {
   const stored: Entry[] = [];
   let chars = 0;
@@ -121,7 +121,7 @@ function timeOr(at: number | null | undefined, otherwise: number): number {
   return typeof at === 'number' && !Number.isNaN(new Date(at).getTime()) ? at : otherwise;
 }
 
-/** Within the range of `real` and `integer`. */
+/** Limits a value to the range of `real` and `integer`. */
 function finite(value: number | null | undefined): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? Math.max(-2e9, Math.min(2e9, value)) : null;
 }

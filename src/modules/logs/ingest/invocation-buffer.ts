@@ -3,17 +3,17 @@ import type { ConnectionCall, Invocation } from '../invocation.types.js';
 /** A part of the server's or the connection's view of an invocation. */
 export type LogPart = Invocation | ConnectionCall;
 
-/** Size of what waits for the database, in characters; one owner may have a quarter. More is dropped and counted. */
+/** Characters that wait for the database; one owner gets at most a quarter. More is dropped and counted. */
 export const WAITING_CHARS_MAX = 64 * 1024 * 1024;
 
 /** Characters that are merged in one turn of the event loop: about 1 ms of work. */
 export const CHARS_AT_ONCE = 32 * 1024;
 
-/** Memory of a part, and of a line and an exception, besides their texts, as characters. */
+/** Memory of a part, and of a line or an exception, in addition to its strings, as characters. */
 const BARE_CHARS = 400;
 const BARE_ENTRY_CHARS = 40;
 
-/** The parts of one view of an invocation that came since the last flush. */
+/** The parts of one view of an invocation since the last flush. */
 export interface PendingInvocation {
   key: string;
   owner: string;
@@ -21,7 +21,10 @@ export interface PendingInvocation {
   chars: number;
 }
 
-/** Collects parts of invocations in memory, by invocation and view. Bounded for each server and connection; counts what it drops. */
+/**
+ * Collects parts of invocations in memory, by invocation and view. Limited per server and connection; counts the
+ * dropped parts.
+ */
 export class InvocationBuffer {
   private readonly waiting = new Map<string, PendingInvocation>();
   private readonly charsOfOwners = new Map<string, number>();
@@ -29,12 +32,11 @@ export class InvocationBuffer {
   /** Parts that were dropped since the process started. */
   dropped = 0;
 
-  /** Number of invocations that wait. */
   get size(): number {
     return this.waiting.size;
   }
 
-  /** Adds a part, or drops and counts it. A part of another owner's invocation is dropped. */
+  /** Adds a part; drops and counts it if there is no room, or another owner has the invocation. */
   add(part: LogPart): void {
     const key = keyOf(part);
     const owner = 'serverId' in part ? part.serverId : part.connectionId;
@@ -72,12 +74,12 @@ export class InvocationBuffer {
   }
 }
 
-/** An id and a view: both views of an invocation have its id. */
+/** Returns the key of an id and a view: both views of an invocation have its id. */
 function keyOf(part: LogPart): string {
   return 'serverId' in part ? part.id : `call ${part.id}`;
 }
 
-/** Counts the whole texts, also those that are cut later: they wait whole. */
+/** Counts strings in full, even those that are cut later: they wait uncut. */
 export function charsOf(part: LogPart): number {
   const { method, url, rpcMethod, toolName } = part;
   let chars = BARE_CHARS + lengthOf([method, url, rpcMethod, toolName]);

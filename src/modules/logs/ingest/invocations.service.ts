@@ -1,15 +1,14 @@
 /**
- * The way of records of own calls into the table `invocations`, for both views of a call: the server's and the connection's.
- * Records that servers elsewhere send wait in the database (`batches/log-batches.service.ts`).
+ * Records calls that this process served in the table `invocations`, for both views of a call: the server's and the
+ * connection's. For records that servers elsewhere send, see `batches/log-batches.service.ts`.
  *
- * `record` puts a part into memory and returns. Half a second later all that waits goes to the database, in batches of up to
- * 512 Ki characters with one statement for each view; parts of one invocation become one row. What comes during the write
- * waits for the next flush, half a second later: small batches cost the database five times as much a row. A batch that the database does
- * not confirm is written again unchanged, which adds nothing to rows that it did write. While the database is unavailable, or its disk has no room, parts
- * wait, up to a bound in all and for each server and connection; more are dropped and counted. `settle` writes all that waits, so that a read of this process finds
- * what it recorded. A process that is killed loses its last half second.
- *
- * Wire: topic `logs.ingested`. Metrics: `slipway_log_invocations_waiting`, `…_dropped_total`.
+ * `record` adds a part in memory and returns. A flush half a second later merges parts of one invocation and writes
+ * batches of up to 512 Ki characters, one statement per view. New parts wait for the next flush: small batches cost the
+ * database five times as much per row. An unconfirmed batch is written again unchanged, without effect on rows already
+ * written. While the database is unavailable or its disk is full, parts wait, up to a limit in total and per owner;
+ * more are dropped and counted. `settle` flushes, so that a reader in this process finds what it recorded. A killed
+ * process loses its last half second.
+ * Topic: `logs.ingested`. Metrics: `slipway_log_invocations_waiting`, `…_dropped_total`.
  */
 import { randomInt } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -24,19 +23,17 @@ import { mergeCall, mergeInvocation } from './invocation-bounds.js';
 import { CHARS_AT_ONCE, InvocationBuffer, type PendingInvocation } from './invocation-buffer.js';
 import { StorageSpace } from '../../../platform/blobs/storage-space.js';
 
-/** Delay before a flush: parts of one invocation and other invocations are written together. */
+/** Before a flush, so that parts of one invocation, and several invocations, are written together. */
 const FLUSH_AFTER_MS = 500;
 
-/** Delay before a batch that was not written is written again. */
+/** Before a batch that was not written is written again. */
 const RETRY_AFTER_MS = 1_000;
 
 /** Characters of the rows of one batch, unless a single row has more. */
 const BATCH_CHARS_MAX = 512 * 1024;
 
-/** Time limit of the flush at shutdown. */
 const LAST_FLUSH_MS_MAX = 5_000;
 
-/** Rows that are written together. */
 interface Batch {
   /** A random number from 0 to 2^31 - 1, the same each time the batch is written. */
   job: number;
@@ -44,17 +41,17 @@ interface Batch {
   calls: ConnectionCall[];
 }
 
-/** Records invocations. Called on the path of every request: `record` never waits and never throws. */
+/** Records invocations, on the path of every request: `record` never waits and never throws. */
 @Injectable()
 export class InvocationsService implements OnApplicationShutdown {
   private readonly logger = new Logger('logs');
   private readonly buffer = new InvocationBuffer();
-  /** The batch that the database has not confirmed; it may have written it. */
+  /** The batch that the database has not confirmed, although it might have written it. */
   private unconfirmed: Batch | null = null;
   private timer: NodeJS.Timeout | null = null;
   private flushing: Promise<void> | null = null;
   private reported = 0;
-  /** Servers of stored invocations that are not announced yet. */
+  /** Servers of stored invocations that are not yet announced. */
   private readonly stored = new Set<string>();
 
   constructor(
@@ -75,7 +72,7 @@ export class InvocationsService implements OnApplicationShutdown {
     );
   }
 
-  /** Records a request or a part of it in the view of its server. The caller must not change it later. */
+  /** Records a request or a part of it in the view of its server. The caller must not modify it afterwards. */
   record(part: Invocation): void {
     this.buffer.add(part);
     this.flushIn(FLUSH_AFTER_MS);
@@ -87,14 +84,14 @@ export class InvocationsService implements OnApplicationShutdown {
     this.flushIn(FLUSH_AFTER_MS);
   }
 
-  /** Writes what was recorded before. Never rejects: without the database it goes on waiting. */
+  /** Writes everything that was recorded before. Never rejects: without the database, parts keep waiting. */
   async settle(): Promise<void> {
-    // A flush that runs may have taken its last rows before.
+    // A running flush might have taken its last rows earlier.
     await this.flushing;
     await this.flush();
   }
 
-  /** Rows that wait for the database now, and parts that were dropped since the process started. */
+  /** Returns the rows that wait for the database now, and the number of parts dropped since the process started. */
   stats(): { waiting: number; dropped: number } {
     const { invocations = [], calls = [] } = this.unconfirmed ?? {};
     const waiting = this.buffer.size + invocations.length + calls.length;
@@ -117,7 +114,7 @@ export class InvocationsService implements OnApplicationShutdown {
     this.timer = null;
   }
 
-  /** Writes what waits at its beginning. Never rejects. */
+  /** Writes the parts that are waiting now. Never rejects. */
   private flush(): Promise<void> {
     this.flushing ??= this.write().then((isWritten) => {
       this.flushing = null;
@@ -127,7 +124,7 @@ export class InvocationsService implements OnApplicationShutdown {
     return this.flushing;
   }
 
-  /** @returns false if the database did not take all of it */
+  /** @returns false if the database did not accept all of it */
   private async write(): Promise<boolean> {
     const dropped = this.buffer.dropped - this.reported;
     this.reported = this.buffer.dropped;
@@ -177,7 +174,7 @@ export class InvocationsService implements OnApplicationShutdown {
         if ('serverId' in parts[0]) batch.invocations.push(mergeInvocation(parts as Invocation[]));
         else batch.calls.push(mergeCall(parts as ConnectionCall[]));
       } catch (error) {
-        // A part of an unexpected form must not hold up the others.
+        // A part of an unexpected form must not block the others.
         this.buffer.dropped += 1;
         this.logger.warn({ msg: `invocation ${key} could not be read`, err: error });
       }

@@ -3,17 +3,16 @@ import { DAY_MS, dayOf, DURATION_POWER, HOUR_MS, leastIdAt } from '../store/invo
 import type { CallFilter } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
 
-/** Powers of two of durations: more than a year. */
+/** Powers of two of durations in milliseconds: more than a year. */
 const DURATION_POWERS = 40;
 
-/** Which invocations of a server to find. */
 export interface InvocationQuery extends CallFilter {
   /** Older than the invocation with this id. */
   before?: string;
-  /** The MCP method. */
+  /** MCP method. */
   method?: string;
   minDurationMs?: number;
-  /** Ids that `caller` stands for. The repository looks them up: Postgres estimates rows of an id that it knows. */
+  /** The ids that `caller` matches. The repository looks them up: Postgres estimates the rows of a known id. */
   callerIds?: string[];
 }
 
@@ -29,7 +28,7 @@ export interface TimeRange {
   to: Date;
 }
 
-/** The range of times of ids in which matches can be, from the oldest partition to tomorrow. */
+/** Returns the range of id times that can have matches, from the oldest partition to tomorrow. */
 export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
   const newest = Date.now() + DAY_MS;
   const clamp = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
@@ -40,8 +39,8 @@ export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): 
 }
 
 /**
- * The hours of ids in a range whose invocations all match; an empty range at the end for a later page.
- * The times of records differ from those of their ids by up to a minute, so hours at the ends of a range are left out.
+ * Returns the hours of ids in a range whose invocations all match; an empty range at the end for a later page. Times of
+ * records and of their ids differ by up to a minute, so hours at the ends of a range are left out.
  */
 export function wholeHoursOf({ from, to, before }: InvocationQuery, range: TimeRange): TimeRange {
   const { from: start, to: end } = range;
@@ -52,7 +51,9 @@ export function wholeHoursOf({ from, to, before }: InvocationQuery, range: TimeR
   return before === undefined && first < last ? { from: new Date(first), to: new Date(last) } : { from: end, to: end };
 }
 
-/** The condition on the columns. Its times are those of the records; the times of ids differ by up to a minute. */
+/**
+ * Returns the condition on the columns. Its times are those of the records; the times of ids differ by up to a minute.
+ */
 export function condition(serverId: string, query: InvocationQuery): Condition {
   const values: unknown[] = [serverId];
   const parts = ['server_id = $1'];
@@ -69,7 +70,7 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   add('rpc_method =', query.method);
   add('wall_ms >=', query.minDurationMs);
   if (query.minDurationMs !== undefined && query.minDurationMs > 1) {
-    // One less: the column has fewer digits than the number.
+    // One less, because the column has fewer digits than the number.
     const least = Math.max(0, Math.floor(Math.log2(query.minDurationMs)) - 1);
     const powers = Array.from({ length: Math.max(0, DURATION_POWERS - least) }, (_, n) => least + n);
     parts.push(`${DURATION_POWER} = ANY ('{${powers.join(',')}}'::int[])`);
@@ -85,7 +86,7 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   return { sql: parts.join(' AND '), values };
 }
 
-/** A range as a condition on days and ids. Computed here, so safe to write into a statement. */
+/** Returns a range as a condition on days and ids. Computed here, so it is safe in a statement. */
 export function part({ from, to }: TimeRange): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }

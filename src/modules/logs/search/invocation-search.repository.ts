@@ -1,13 +1,13 @@
 /**
- * Finds invocations of one server, or of one connection; each view reads its own columns only.
+ * Finds invocations of one server, or of one connection; each view reads only its own columns.
  *
- * For a word or another filter than time the newest 4,000 invocations of the server are read along `(server_id, id)` first:
- * a common word is found there at once, whatever the planner estimates. Older ones are read range by range (`searchRanges`),
- * because Postgres uses a search index only for a condition within its range, and newest first, which ends the search once
- * enough are found. Without a filter, whole hours are counted from `invocation_hours`.
+ * For a word or another filter than time, the newest 4,000 invocations of the server are read along `(server_id, id)`
+ * first, which finds a common word immediately, whatever the planner estimates. Older ones are read range by range
+ * (`searchRanges`), because Postgres uses a search index only for a condition within its range, and newest first, so
+ * that the search stops once enough are found. Without a filter, whole hours are counted from `invocation_hours`.
  *
- * Totals are exact up to 10,000 matches of a filter (`totalIsExact`). A search runs on one core for at most 10 s (504) and
- * waits 10 s for others (NoSlotError, 503); one server or connection has at most half of the slots.
+ * Totals are exact up to 10,000 matches of a filter (`totalIsExact`). A search runs on one core for at most 10 s (504)
+ * and waits 10 s for others (NoSlotError, 503); one server or connection gets at most half of the slots.
  */
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -22,33 +22,35 @@ import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, wholeHoursOf, type InvocationQuery } from './invocation-query.js';
 
-/** Matches of a filter that are counted at most; `totalIsExact` is false beyond. */
+/** Counted matches of a filter; beyond, `totalIsExact` is false. */
 const TOTAL_MAX = 10_000;
 
-/** The newest invocations, read without the search index first: enough to count 1,000 if every fourth has the word. */
+/**
+ * The newest invocations, read first without the search index: enough to find 1,000 matches if every fourth has the
+ * word.
+ */
 const NEAREST_MAX = 4_000;
 
 /** The newest requests of a connection that its view shows and searches. */
 const CALLS_MAX = 1_000;
 
-/** Time limit of one search, and of the wait for others. With a server and a day it takes milliseconds. */
+/** Limit of a search, and of the wait for others. With a server and a day, a search takes milliseconds. */
 const SEARCH_MS_MAX = 10_000;
 
-/** A search of the logs exceeded its time limit. */
 class SearchTooLongError extends errorOf('timeout') {}
 
 const QUERY_CANCELED = '57014';
 
-/** A row of the server's view. `method` is null while only later parts have come. */
+/** A row of the server's view. `method` is null while only later parts have arrived. */
 export type FoundInvocation = Omit<Invocation, 'serverId' | 'at' | 'caller'> & { at: Date; caller: NamedCaller | null };
 
-/** An invocation and its version, which changes when a part is added to the server's view. */
+/** The version of an invocation, which changes when a part is added to the server's view. */
 export interface InvocationVersion {
   id: string;
   version: number;
 }
 
-/** The name of an API key, of the app that a person let in by OAuth, or of the system that a browser says it runs on. */
+/** The name of an API key, of an app that a person authorized by OAuth, or of the system that a browser reports. */
 const credentialName = (id: string) => `coalesce((SELECT name FROM api_keys WHERE id = ${id}),
     (SELECT client_name FROM as_grants WHERE id = ${id}),
     (SELECT concat_ws(' on ', 'browser', substring(agent FROM '(?:Windows|Android|iPhone|iPad|Mac OS|CrOS|Linux(?!; Android))'))
@@ -62,8 +64,9 @@ const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "
     'credentialName', ${credentialName('caller_id')}) END AS caller`;
 
 /**
- * The newest 1,000 requests of a connection, or those of one account ($9), filtered. One row at least: without an id when
- * nothing matches. Postgres reads the requests of all callers along `(connection_id, id)` until it has those of the account.
+ * The newest 1,000 requests of a connection, or those of one account ($9), filtered. Always at least one row, without
+ * an id if nothing matches. Postgres reads the requests of all callers along `(connection_id, id)` until it has those
+ * of the account.
  */
 const CALLS = `
   WITH newest AS (
@@ -88,7 +91,6 @@ const CALLS = `
     FROM (SELECT coalesce(sum((call ->> 'leftOut')::int), 0)::int AS left_out FROM ranged) AS sums
     LEFT JOIN matching ON true ORDER BY id DESC`;
 
-/** A row of {@link CALLS}. */
 interface CallRow extends Pick<NamedCaller, 'accountName' | 'credentialName'> {
   id: string | null;
   call: Omit<ConnectionCall, 'id' | 'connectionId'>;
@@ -96,31 +98,31 @@ interface CallRow extends Pick<NamedCaller, 'accountName' | 'credentialName'> {
   leftOut: number;
 }
 
-/** The number of matches, up to one more than a maximum, and the ids of the newest, newest first. */
+/** The number of matches, up to one more than the maximum, and the ids of the newest, newest first. */
 interface Counted {
   total: number;
   ids: string[];
 }
 
-/** The days and search indexes that exist. */
 interface Partitions {
-  /** Start of the oldest day that may have invocations: records sent for up to a day back create its table. */
+  /** Start of the oldest day that can have invocations: records sent up to a day later create its table. */
   oldest: number;
   /** Ranges with a usable search index. */
   indexed: IndexedRange[];
 }
 
-/** Form of an id. */
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-/** Ids that a caller may be: of an account with this name, and the text itself. Undefined without a caller. */
+/**
+ * Returns the ids that a caller filter matches: of an account with this name, and the string itself. Undefined without
+ * a filter.
+ */
 async function callerIds(tx: EntityManager, { caller }: InvocationQuery): Promise<string[] | undefined> {
   if (caller === undefined) return undefined;
   const accounts = await tx.query<{ id: string }[]>('SELECT id FROM accounts WHERE name = $1', [caller]);
   return [...(UUID.test(caller) ? [caller] : []), ...accounts.map(({ id }) => id)];
 }
 
-/** Finds invocations. */
 @Injectable()
 export class InvocationSearchRepository {
   private readonly slots: KeyedLimiter;
@@ -138,15 +140,15 @@ export class InvocationSearchRepository {
     private readonly partitionsRepository: PartitionsRepository,
     @Inject(Env) env: Env,
   ) {
-    // Half of the pool at most, and a quarter of it for one server or connection.
+    // At most half of the pool, and a quarter of it for one server or connection.
     this.slots = KeyedLimiter.fair(Math.max(2, Math.floor(env.databasePoolMax / 2)), SEARCH_MS_MAX);
   }
 
   /**
-   * The newest matches, newest first, and their number: exact without a filter, and up to 10,000 with one. `leftOut` is the
-   * number of invocations in the hours of the range that were not stored, whatever else the query selects by.
+   * Finds the newest matches, newest first, and their number: exact without a filter, and up to 10,000 with one.
+   * `leftOut` counts the invocations in the hours of the range that were not stored, regardless of other filters.
    *
-   * @throws SearchTooLongError (504) after 10 s, NoSlotError after 10 s of waiting for other searches
+   * @throws SearchTooLongError (504) after 10 s, NoSlotError after waiting 10 s for other searches
    */
   async find(
     serverId: string,
@@ -171,9 +173,8 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The newest matching requests of a connection, newest first, and their number, of its newest 1,000 (or of those of the
-   * account). `leftOut` is the
-   * number of those that were not recorded in the range, whatever else the query selects by.
+   * Finds the newest matching requests among the newest 1,000 of a connection (or of the account in it), newest first,
+   * and their number. `leftOut` counts those in the range that were not recorded, regardless of other filters.
    *
    * @throws as `find`
    */
@@ -203,7 +204,7 @@ export class InvocationSearchRepository {
     return { calls, total: total ?? 0, leftOut };
   }
 
-  /** The newest matches since a time, newest first, with their versions. @throws as `find` */
+  /** Returns the newest matches since a time, newest first, with their versions. @throws as `find` */
   async versions(serverId: string, query: InvocationQuery, since: Date, limit: number): Promise<InvocationVersion[]> {
     return this.runBounded(serverId, async (tx) => {
       const { sql, values } = condition(serverId, { ...query, callerIds: await callerIds(tx, query) });
@@ -216,14 +217,15 @@ export class InvocationSearchRepository {
     });
   }
 
-  /** The invocations with these ids, newest first; those that do not exist are missing. */
+  /** Returns the invocations with these ids, newest first, without missing ones. */
   async byIds(serverId: string, ids: string[]): Promise<FoundInvocation[]> {
     return byIds(this.database.manager, serverId, ids);
   }
 
   /**
-   * Runs the statements of one search on one core and within 10 s, and few searches of one owner at a time. The rows of a
-   * search lie close together: with the default cost of a page Postgres would scan the primary key, past all other rows.
+   * Runs the statements of one search on one core and within 10 s, and few searches of one owner concurrently. The rows
+   * of a search are stored close together: with the default page cost, Postgres would scan the primary key, past all
+   * other rows.
    */
   private runBounded<T>(ownerId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
     return this.slots.run(ownerId, async () => {
@@ -254,8 +256,8 @@ function yesterday(): number {
 type Found = Counted & { isExact: boolean };
 
 /**
- * All invocations of a range of time. Those of whole hours are counted while they are stored; what is left of the range, and
- * all of it on a later page, is counted along the index of the server. One statement sees both alike.
+ * Lists all invocations of a time range. Whole hours are counted when they are stored; the rest of the range, and all
+ * of it on a later page, is counted along the index of the server. One statement gives a consistent view of both.
  */
 async function listByTime(
   tx: EntityManager,
@@ -282,9 +284,9 @@ async function listByTime(
 }
 
 /**
- * Matches of filters: among the newest of the server, then among the rest, in branches that follow each other in time, newest
- * first. The limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from
- * reading branches that are not needed: a plan that is not parallel runs them in this order.
+ * Searches with filters: first the newest of the server, then the rest, in branches ordered by time, newest first. The
+ * limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from reading
+ * unneeded branches: a plan that is not parallel runs them in this order.
  */
 async function searched(
   tx: EntityManager,
@@ -293,7 +295,7 @@ async function searched(
   { limit, oldest, indexed }: { limit: number; oldest: number; indexed: readonly IndexedRange[] },
 ): Promise<Found> {
   const all = condition(serverId, query);
-  // `last` is the id of the oldest that was read, null if there are no more.
+  // `last` is the id of the oldest row that was read; null if there are no more.
   const [near] = await tx.query<(Counted & { last: string | null })[]>(
     `SELECT coalesce(cardinality(ids), 0) AS total, coalesce(ids[1:${limit}], '{}')::text[] AS ids,
             CASE WHEN read = ${NEAREST_MAX} THEN last END AS last

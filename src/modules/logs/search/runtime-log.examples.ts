@@ -3,7 +3,7 @@ import { callerExample } from '../caller.types.js';
 
 type SchemaObject = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
-/** A failed call in the form of `GET`. */
+/** A failed call, as `GET` returns it. */
 const failed = {
   id: '019c0a5e-7d20-7c3e-9a57-4f8f3f1f6a10',
   timestamp: '2026-11-20 10:15:00',
@@ -31,7 +31,7 @@ const failed = {
 
 export const runtimeLogExample = { invocations: [failed], total: 1, totalIsExact: true, leftOut: 0 };
 
-/** The schema of one record that is sent; all members are optional. */
+/** The schema of a sent record; all members are optional. */
 const sentInvocation: SchemaObject = {
   type: 'object',
   properties: {

@@ -12,7 +12,7 @@ import { bareUrl } from '../ingest/ingest-limits.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
 import { timesOf } from '../../../platform/http/time-text.js';
 
-/** The runtime logs of servers: reads them, and accepts what servers that run elsewhere send. */
+/** Reads the runtime logs of servers, and accepts records of servers that run elsewhere. */
 @Injectable()
 export class RuntimeLogsService {
   constructor(
@@ -22,7 +22,10 @@ export class RuntimeLogsService {
     private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
-  /** The newest matching invocations, with all that this process recorded before. @throws SearchTooLongError, NoSlotError */
+  /**
+   * Finds the newest matching invocations, including all that this process has recorded. @throws SearchTooLongError,
+   * NoSlotError
+   */
   async list(server: ServerRef, { limit = 20, ...query }: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
     await this.invocationsService.settle();
     const { invocations, ...totals } = await this.invocationSearchRepository.find(server.id, query, limit);
@@ -30,7 +33,7 @@ export class RuntimeLogsService {
   }
 
   /**
-   * Accepts invocations of a server that runs elsewhere, all of a body or none.
+   * Accepts the invocations of a body from a server that runs elsewhere, all or none.
    *
    * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
    */
@@ -43,7 +46,7 @@ export class RuntimeLogsService {
   /**
    * Stores invocations of a server that runs elsewhere, or parts of them, all or none; URLs without their queries.
    *
-   * @param tx stores them with it
+   * @param tx stores them in this transaction
    * @throws QuotaExceededError; UnavailableError if too many records wait to be written
    */
   async ingest({ id, namespaceId }: ServerRef, invocations: IngestedInvocation[], tx?: EntityManager): Promise<void> {
@@ -54,7 +57,10 @@ export class RuntimeLogsService {
   }
 }
 
-/** Lists every field the response may contain. An invocation whose main part has not come yet is shown as far as known. */
+/**
+ * Lists every field of the response. While the main part of an invocation has not arrived, its fields have empty
+ * values.
+ */
 export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
   const { payload } = invocation;
   return {

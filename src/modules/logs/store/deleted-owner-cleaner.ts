@@ -3,13 +3,13 @@ import { Schedule, type ScheduledWork } from '../../../platform/schedule/schedul
 import { InvocationsRepository, type DeletedOwner } from './invocations.repository.js';
 import { PartitionsRepository } from './partitions.repository.js';
 
-/** Time after which clearing the log of a deleted server or connection starts. */
+/** Time until clearing the log of a deleted server or connection starts. */
 const SWEEP_EVERY_MS = 5_000;
 
 /**
  * Clears the side of deleted servers and connections in the rows of the log, and deletes rows without another side.
- * Triggers note the deleted ones in `deleted_invocation_owners`, in the transaction of the deletion. Each is cleared twice:
- * at once, and after every insert that ran during the deletion has ended.
+ * Triggers list the deleted ones in `deleted_invocation_owners`, in the transaction of the deletion. Each is cleared
+ * twice: immediately, and after all inserts that ran during the deletion have finished.
  */
 @Injectable()
 export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDestroy {
@@ -43,7 +43,7 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
     this.isStopping = true;
   }
 
-  /** Clears all that is due, after a sweep that is under way. */
+  /** Clears all that is due, after a running sweep. */
   async sweep(): Promise<void> {
     await this.work?.run();
   }

@@ -7,10 +7,10 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Servers per message: a NOTIFY of Postgres holds 8,000 bytes. */
+/** Servers per message: a NOTIFY of Postgres has at most 8,000 bytes. */
 const SERVERS_MAX = 100;
 
-/** Announces servers with new invocations to the live streams of their logs in all processes. */
+/** Announces new invocations of servers to the live streams of their logs in all processes. */
 export function publishIngested(pubSub: PubSub, servers: Iterable<string>): void {
   const serverIds = [...servers];
   for (let first = 0; first < serverIds.length; first += SERVERS_MAX) {

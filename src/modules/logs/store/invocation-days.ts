@@ -16,38 +16,41 @@ interface SearchRange {
   toId: string;
 }
 
-/** SQL of the power of two of a duration in milliseconds, from 0 on: a search index finds long ones by it. */
+/**
+ * SQL for the exponent of the power of two of a duration in milliseconds; a search index finds long durations by it.
+ */
 export const DURATION_POWER = `floor(ln(greatest(wall_ms, 1)::float8) / ln(2))::int`;
 
-/** The day that {@link dayOf} was last asked for: most rows of a batch are of one day, and formatting it takes 1.3 µs. */
+/** The last result of {@link dayOf}: most rows of a batch are of one day, and formatting takes 1.3 µs. */
 let lastDay = { number: NaN, text: '' };
 
-/** The day in UTC, as `YYYY-MM-DD`. Also the key of a partition. @throws RangeError for an invalid time */
+/**
+ * Returns the day in UTC, as `YYYY-MM-DD`, which is also the key of a partition. @throws RangeError for an invalid time
+ */
 export function dayOf(time: Date | number): string {
   const number = Math.floor(Number(time) / DAY_MS);
   if (number !== lastDay.number) lastDay = { number, text: new Date(number * DAY_MS).toISOString().slice(0, 10) };
   return lastDay.text;
 }
 
-/** The day whose partition holds an invocation. @param id a UUID of version 7 */
+/** Returns the day whose partition contains an invocation. @param id a UUID of version 7 */
 export function dayOfId(id: string): string {
   return dayOf(timeOfUuidV7(id));
 }
 
-/** The name of a day's partition. */
 export function partitionOf(day: string): string {
   return `invocations_${day.replaceAll('-', '')}`;
 }
 
-/** The smallest id of a time: the bound for `id >=`, and as the end of a range for `id <`. */
+/** Returns the smallest id of a time: the bound for `id >=`, and as the end of a range for `id <`. */
 export function leastIdAt(time: Date | number): string {
   const hex = Number(time).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
 /**
- * Splits a range of time for a search, newest first: one range per search index and per gap between them, because Postgres
- * uses a partial index only for a condition within it. Days and ids are computed here, so safe to write into a statement.
+ * Splits a time range for a search, newest first: one range per search index and per gap between them, because Postgres
+ * uses a partial index only for a condition within it. Days and ids are computed here, so they are safe in a statement.
  */
 export function searchRanges(from: Date, to: Date, indexed: readonly IndexedRange[]): SearchRange[] {
   const ranges: SearchRange[] = [];
@@ -61,7 +64,7 @@ export function searchRanges(from: Date, to: Date, indexed: readonly IndexedRang
   return ranges.reverse();
 }
 
-/** The ranges of a day, earliest first. Of overlapping indexes the one that ends later is used. */
+/** Returns the ranges of a day, earliest first. If indexes overlap, the one that ends later is used. */
 function partsOf(start: number, indexed: readonly IndexedRange[]): IndexedRange[] {
   const end = start + DAY_MS;
   const within = indexed.filter(({ from, to }) => from >= start && to <= end);

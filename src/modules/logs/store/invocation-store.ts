@@ -18,21 +18,22 @@ const BAD_VALUE = /^(22|23|54)/;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
-/** Size of a row in its table and the indexes without its texts: of a server's view, and of a connection's, which is JSON. */
+/**
+ * Bytes of a row and its index entries without its strings: of a server's view, and of a connection's, which is JSON.
+ */
 const ROW_BYTES = 300;
 const CALL_BYTES = 700;
 
-/** Size of a line or an exception in it without its message. */
+/** Bytes of a line or an exception without its message. */
 const ENTRY_BYTES = 60;
 
-/** Result of a write. */
 export interface WriteResult {
-  /** Number of the parts, and of those whose id and owner can be stored. */
+  /** Parts in total, and those whose id and owner can be stored. */
   all: number;
   storable: number;
-  /** The storable parts of accounts that may write more today. */
+  /** The storable parts of accounts that can still write today. */
   valid: (Invocation | ConnectionCall)[];
-  /** Number of these that Postgres rejected. */
+  /** How many of these Postgres rejected. */
   rejected: number;
 }
 
@@ -41,7 +42,10 @@ export interface WriteResult {
 export class InvocationStore {
   private readonly logger = new Logger('logs');
   private written = 0;
-  /** Rows that cannot be stored since the process started: the day of their id is out of range, or Postgres rejects them. */
+  /**
+   * Rows that could not be stored since the process started: the day of their id is out of range, or Postgres rejected
+   * them.
+   */
   refused = 0;
   private overShare = 0;
 
@@ -72,21 +76,19 @@ export class InvocationStore {
   /**
    * Writes parts of servers' views in one statement.
    *
-   * @param job a random number: a batch that is written again with its number changes nothing
-   * @throws the error of Postgres if no row is to blame for it
+   * @param job a random number: a batch that is written again with the same number changes nothing
+   * @throws the error of Postgres if no single row causes it
    */
   async store(parts: Invocation[], job: number): Promise<void> {
     this.conclude(await this.write(parts, job));
   }
 
-  /**
-   * Writes parts of servers' views as `store` does, in a transaction of the caller, who calls `conclude` once it is committed.
-   */
+  /** Writes parts as `store` does, in a transaction of the caller, who calls `conclude` after the commit. */
   async write(parts: Invocation[], job: number, tx?: EntityManager): Promise<WriteResult> {
     const ownerOf = ({ serverId }: Invocation) => serverId;
     const storable = this.storable(parts, ownerOf);
     const valid = await this.withinShare('servers', storable, ownerOf, tx);
-    // In a transaction a savepoint keeps the rows before one that is rejected.
+    // In a transaction, a savepoint keeps earlier rows if one is rejected.
     const insert = (rows: Invocation[]) =>
       tx
         ? tx.transaction((savepoint) => this.invocationsRepository.insert(rows, job, savepoint))
@@ -100,7 +102,7 @@ export class InvocationStore {
     return { all: parts.length, storable: storable.length, valid, rejected };
   }
 
-  /** Writes parts of connections' views in one statement. May run again. @throws as `store` */
+  /** Writes parts of connections' views in one statement. Can be repeated. @throws as `store` */
   async keepCalls(calls: ConnectionCall[]): Promise<void> {
     const ownerOf = ({ connectionId }: ConnectionCall) => connectionId;
     const storable = this.storable(calls, ownerOf);
@@ -109,7 +111,7 @@ export class InvocationStore {
     this.conclude({ all: calls.length, storable: storable.length, valid, rejected });
   }
 
-  /** Counts what was written, and reports it. */
+  /** Counts and reports the result of a write. */
   conclude({ all, storable, valid, rejected }: WriteResult): void {
     this.written += valid.length - rejected;
     this.overShare += storable - valid.length;
@@ -119,11 +121,11 @@ export class InvocationStore {
     this.callEvents.emit('written', valid);
   }
 
-  /** One row per id, sorted by id: two batches that change the same rows in another order would deadlock. */
+  /** Returns one row per id, sorted by id: two batches that change the same rows in another order would deadlock. */
   private storable<Part extends { id: string }>(parts: Part[], ownerOf: (part: Part) => string): Part[] {
     const today = Date.parse(dayOf(Date.now()));
     const oldest = dayOf(today - this.env.logRetentionDays * DAY_MS);
-    // Clocks of machines differ, and near midnight that is another day.
+    // Clocks of machines differ, which near midnight means another day.
     const newest = dayOf(today + DAY_MS);
     const isStorable = (part: Part) => {
       if (!UUID_V7.test(part.id) || !UUID.test(ownerOf(part))) return false;
@@ -135,7 +137,7 @@ export class InvocationStore {
     return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Leaves out the parts of accounts that may write no more today. */
+  /** Leaves out the parts of accounts that cannot write more today. */
   private async withinShare<Part extends Invocation | ConnectionCall>(
     table: 'servers' | 'connections',
     parts: Part[],
@@ -154,7 +156,7 @@ export class InvocationStore {
       }
       let printed = 0;
       for (const { message } of [...lines, ...exceptions]) printed += Buffer.byteLength(message);
-      // Search has a string of a server's messages, and an index of about its size.
+      // Search stores a server's messages again, with an index of about the same size.
       size += printed + 2 * Math.min(printed, searched);
       bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + size);
     }
@@ -164,7 +166,7 @@ export class InvocationStore {
     return full.size === 0 ? parts : parts.filter((part) => !full.has(ownerOf(part)));
   }
 
-  /** Halves a batch that fails until the rows to blame are alone. @returns the number of these */
+  /** Halves a failing batch until the rows that cause the error are alone. @returns their number */
   private async insertValid<Part extends { id: string }>(
     parts: Part[],
     insert: (parts: Part[]) => Promise<void>,

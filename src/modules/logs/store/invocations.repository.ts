@@ -1,15 +1,14 @@
 /**
  * Writes the table `invocations`: one row per request, with the columns of the server's view and the JSON of the
- * connection's view. The table has a partition for each day, by the time in the id (UUID version 7).
+ * connection's view. The table has a partition per day, by the time in the id (UUID version 7).
  *
- * Parts of one request come from several processes and in any order: the caller's record, the runtime's outcome, lines
- * and exceptions. One `INSERT … ON CONFLICT` merges them. `jobs` lists the batches that a row came from, so a batch
- * that runs again changes nothing. Outcome and CPU time of the runtime override those of the caller's record; its `ok`
- * does not override an error that the server answered with. `invocation_hours` counts a server's requests by hour,
- * `account_log_days` the bytes of an account by day.
+ * Parts of one request arrive from several processes in any order: the caller's record, the runtime's outcome, lines
+ * and exceptions. One `INSERT … ON CONFLICT` merges them; `jobs` lists the batches of a row, so that a repeated batch
+ * changes nothing. `invocation_hours` counts a server's requests by hour, `account_log_days` the bytes of an account by
+ * day.
  *
- * Rows of deleted servers and connections are cleared side by side: a row is deleted when both sides no longer exist. Parts of
- * owners that do not exist, or that name another server than the row, are skipped.
+ * A row is deleted when its server and its connection no longer exist. Skips parts of owners that do not exist, or that
+ * name another server than the row.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -20,36 +19,39 @@ import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
 import { answeredErrors, type ConnectionCall, type Invocation } from '../invocation.types.js';
 import { dayOfId, HOUR_MS } from './invocation-days.js';
 
-/** Maximum number of jobs that may add to one row. */
+/** Jobs that can add to one row. */
 const JOBS_MAX = 200;
 
 /** Characters of an invocation that search reads. */
 export const SEARCH_CHARS_MAX = 65_536;
 
-/** Maximum number of rows one statement deletes or clears: longer statements would hold their locks for long. */
+/** Rows per statement: longer statements would hold their locks for too long. */
 const CLEAR_MAX = 5_000;
 
-/** Time after which a row that was being inserted during the deletion is there: an insert ends within 35 s. */
+/** Time until a row that was being inserted during the deletion is visible: an insert takes at most 35 s. */
 const LAST_CLEARING_AFTER = `interval '1 minute'`;
 
-/** Time after which a deleted owner is claimed again, even if the process that claimed it died. */
+/** Time until a deleted owner is claimed again, even if the process that claimed it died. */
 const NEXT_CLEARING_AFTER = `interval '2 minutes'`;
 
-/** The two sides of an invocation that can be deleted. */
+/** The sides of an invocation that can be deleted. */
 export type InvocationOwnerKind = 'server' | 'connection';
 
-/** A server or connection that was deleted and has rows left. */
+/** A deleted server or connection that still has rows. */
 export interface DeletedOwner {
   kind: InvocationOwnerKind;
   id: string;
-  /** No insert of before the deletion can be running any more. */
+  /** True if no insert that started before the deletion can still be running. */
   isLast: boolean;
 }
 
-/** Both rows have the part with `method`: servers elsewhere may send the same record again. */
+/** Both rows have the part with `method`: servers elsewhere can send a record again. */
 const IS_REPEATED = 'stored.method IS NOT NULL AND excluded.method IS NOT NULL';
 
-/** The new entries that are not among the old ones, in their order. Of equal ones those count that are more than the old ones. */
+/**
+ * The new entries that are not among the old ones, in their order. Among equal entries, only those beyond the old
+ * number are new.
+ */
 const notIn = (stored: string, added: string): string => `
   coalesce((SELECT jsonb_agg(entry ORDER BY place)
               FROM (SELECT entry, place, row_number() OVER (PARTITION BY entry ORDER BY place) AS copy
@@ -58,7 +60,7 @@ const notIn = (stored: string, added: string): string => `
                 AS olds USING (entry)
              WHERE copy > coalesce(copies, 0)), '[]')`;
 
-/** Both lists in the order of time, the earliest 1,000. */
+/** Both lists in time order, the earliest 1,000. */
 const mergeLists = (stored: string, added: string, isRepeated: string): string => `
   CASE WHEN ${added} = '[]' THEN ${stored} WHEN ${stored} = '[]' THEN ${added}
        ELSE (SELECT jsonb_agg(entry ORDER BY at, place) FROM (
@@ -77,7 +79,9 @@ const mergedMember = (name: string): string =>
 const surplus = (column: string): string =>
   `greatest(0, jsonb_array_length(stored.${column}) + jsonb_array_length(excluded.${column}) - ${ENTRIES_MAX})`;
 
-/** A column of the server's view: its name, its type, its value for a part, and its value after the server was deleted. */
+/**
+ * A column of the server's view: its name, its type, its value for a part, and its value after the server was deleted.
+ */
 type Column = readonly [name: string, type: string, of: (row: Invocation) => unknown, cleared?: string];
 
 const serverColumns: readonly Column[] = [
@@ -120,12 +124,11 @@ const names = insertedColumns.map(([name]) => name).join(', ');
 const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
 
 /**
- * Inserts parts of the server's view, or merges them into the rows with their ids. A job that ran before changes nothing:
- * `jobs` lists those a row came from. Parts of deleted servers are skipped, and a part never changes the invocation of
- * another server. Outcome and CPU time of a part without `method` override those of the part with it, whichever came first;
- * its `ok` does not override an error that the server answered with.
- * The first part of a server, which makes `jobs` one long, counts the invocation in the hour of its id; rows and hours are
- * sorted, against deadlocks.
+ * Inserts parts of the server's view, or merges them into the rows with their ids. A job that ran before changes
+ * nothing: `jobs` lists those of a row. Parts of deleted servers are skipped, and a part never changes the invocation
+ * of another server. Outcome and CPU time of a part without `method` override those of the part with it, in any order;
+ * its `ok` does not override an error that the server returned. The first part of a server, for which `jobs` has one
+ * entry, counts the invocation in the hour of its id. Rows and hours are sorted to avoid deadlocks.
  */
 export const INSERT_INVOCATIONS = `
  WITH written AS (
@@ -158,19 +161,20 @@ export const INSERT_INVOCATIONS = `
    FROM written WHERE parts = 1 GROUP BY 1, 2 ORDER BY 1, 2
  ON CONFLICT (server_id, hour) DO UPDATE SET invocations = stored.invocations + excluded.invocations`;
 
-/** The values of each inserted column but `jobs`. */
+/** The values of each inserted column except `jobs`. */
 export function columnValues(rows: Invocation[]): unknown[][] {
   return insertedColumns.map(([, , of]) => rows.map(of));
 }
 
-/** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same when the job runs again */
+/** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same if the job is repeated */
 export function insertValues(rows: Invocation[], job: number): unknown[] {
   return [...columnValues(rows).map(arrayLiteral), job];
 }
 
 /**
- * A column as an array literal of Postgres: strings in quotes, numbers as they are, null and undefined as NULL. The driver
- * escapes each value by two replacements, which takes twice as long; one JSON text instead of arrays costs Postgres more.
+ * Returns a column as an array literal of Postgres: strings quoted, numbers as they are, null and undefined as NULL.
+ * The driver escapes each value with two replacements, which takes twice as long; JSON instead of arrays costs Postgres
+ * more.
  */
 function arrayLiteral(values: unknown[]): string {
   let text = '';
@@ -187,8 +191,8 @@ function arrayLiteral(values: unknown[]): string {
 const TO_ESCAPE = /["\\]/;
 
 /**
- * Inserts parts of the connection's view, or merges them into the rows with their ids; parts may come twice. `jobs`, the
- * version of the server's view, does not change. Parts of deleted connections are skipped; the lock keeps the others until
+ * Inserts parts of the connection's view, or merges them into the rows with their ids; parts can arrive twice. Does not
+ * change `jobs`, the version of the server's view. Skips parts of deleted connections; the lock keeps the others until
  * the transaction ends.
  */
 const INSERT_CALLS = `
@@ -204,9 +208,10 @@ const INSERT_CALLS = `
   WHERE stored.connection_id IS NULL OR stored.connection_id = excluded.connection_id`;
 
 /**
- * Adds to the logs of the day of the accounts that own servers or connections, but for accounts that have reached their own
- * limit, or the default share `$3` on a day on which all have written `$4`. Accounts are sorted, against deadlocks.
- * @returns the servers or connections of the others
+ * Adds to the daily log size of the accounts that own servers or connections, except accounts that have reached their
+ * own limit, or the default share `$3` once all together have written `$4`. Accounts are sorted to avoid deadlocks.
+ *
+ * @returns the servers or connections of the charged accounts
  */
 const charge = (table: 'servers' | 'connections') => `
   WITH part AS MATERIALIZED (
@@ -253,18 +258,17 @@ const sides = {
   connection: { own: 'connection_id', other: 'server_id', cleared: 'connection_id = NULL, call = NULL' },
 };
 
-/** Writes rows of invocations, and clears those of deleted owners. */
 @Injectable()
 export class InvocationsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Writes server parts. Ids must be UUIDs of version 7 whose days have partitions, and sorted, against deadlocks. */
+  /** Writes server parts. Ids must be UUIDs of version 7 whose days have partitions, and sorted to avoid deadlocks. */
   async insert(rows: Invocation[], job: number, tx?: EntityManager): Promise<void> {
     const values = insertValues(rows, job);
     await (tx ? tx.query(INSERT_INVOCATIONS, values) : INSERT_INVOCATIONS_PREPARED.run(this.database, values));
   }
 
-  /** Writes connection parts, under the same conditions. */
+  /** Writes connection parts, with the same requirements. */
   async insertCalls(calls: ConnectionCall[]): Promise<void> {
     const columns = [
       calls.map(({ id }) => id),
@@ -277,10 +281,10 @@ export class InvocationsRepository {
   }
 
   /**
-   * Counts bytes among the logs that their accounts write today.
+   * Adds bytes to the logs that accounts write today.
    *
-   * @param share bytes of an account without a limit of its own, once all accounts have written `shared` bytes
-   * @returns owners whose account may write no more: theirs were not counted, and must not be stored
+   * @param share bytes of an account without its own limit, once all accounts have written `shared` bytes
+   * @returns owners whose account cannot write more: their parts were not charged, and must not be stored
    */
   async charge(
     table: 'servers' | 'connections',
@@ -294,7 +298,7 @@ export class InvocationsRepository {
     return new Set(full.map(({ id }) => id));
   }
 
-  /** Counts invocations that are not stored in the hours of their ids. */
+  /** Counts unstored invocations in the hours of their ids. */
   async countLeftOut(rows: Invocation[], tx: EntityManager = this.database.manager): Promise<void> {
     const hours = rows.map(({ id }) => Math.floor(timeOfUuidV7(id).getTime() / HOUR_MS));
     await tx.query(COUNT_LEFT_OUT, [rows.map(({ serverId }) => serverId), hours]);
@@ -308,15 +312,15 @@ export class InvocationsRepository {
     );
   }
 
-  /** Claims a deleted server or connection whose rows are due to be cleared; undefined without one. */
+  /** Claims a deleted server or connection whose rows are due for clearing; undefined without one. */
   async claimDeleted(): Promise<DeletedOwner | undefined> {
     const [[claimed]] = await this.database.query<[DeletedOwner[], number]>(CLAIM_DELETED);
     return claimed;
   }
 
   /**
-   * Clears one side of up to 5,000 rows of a day, and deletes those without another side. Clearing comes first: of two
-   * processes that clear both sides of a row at once the second finds the row without another side.
+   * Clears one side of up to 5,000 rows of a day, and deletes those without another side. Clears first: if two
+   * processes clear both sides of a row concurrently, the second sees that the row has no other side.
    *
    * @returns the number of rows changed; call again until 0
    */
@@ -341,7 +345,7 @@ export class InvocationsRepository {
     await this.database.query('DELETE FROM invocation_hours WHERE hour < $1', [Date.parse(day) / HOUR_MS]);
   }
 
-  /** Ends the clearing of an owner. */
+  /** Removes an owner whose rows are cleared. */
   async forgetDeleted({ id }: DeletedOwner): Promise<void> {
     await this.database.query('DELETE FROM invocation_hours WHERE server_id = $1', [id]);
     await this.database.query('DELETE FROM deleted_invocation_owners WHERE owner_id = $1', [id]);
@@ -352,7 +356,7 @@ function timestampOf({ id, at }: Invocation | ConnectionCall): string {
   return new Date(at ?? timeOfUuidV7(id)).toISOString();
 }
 
-/** The text search reads: messages and exceptions, one per line, in lower case. */
+/** Returns the string that search reads: messages and exceptions, one per line, in lower case. */
 function searchTextOf({ lines, exceptions }: Invocation): string {
   const messages = lines.map(({ message }) => message);
   const thrown = exceptions.map(({ name, message }) => `${name}: ${message}`);

@@ -1,13 +1,13 @@
 /**
- * Maintains the daily partitions of the log, in workers, every minute: makes those of the next days, drops the oldest
+ * Maintains the daily partitions of the log, in workers, every minute: creates those of the next days, drops the oldest
  * by age (`LOG_RETENTION_DAYS`) and by size (`LOG_RETENTION_GB`), and builds search indexes.
  *
- * A trigram index costs an insert more than all else together, so rows are inserted without one. Past parts of an open
- * day get one each; one over the whole closed day replaces them. One worker at a time does this, by an advisory lock on a
- * connection without time limits.
+ * A trigram index costs an insert more than everything else together, so rows are inserted without one. Each past part
+ * of an open day gets an index; one over the whole closed day replaces them. An advisory lock, on a connection without
+ * time limits, allows one worker at a time.
  *
- * Today's partition stays whatever its size. Indexes that an interrupted build left are dropped and built again; a
- * search without index is slower, never wrong.
+ * Today's partition is kept whatever its size. Incomplete indexes of an interrupted build are dropped and built again;
+ * without an index, a search is slower but still correct.
  */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -21,33 +21,34 @@ import { InvocationsRepository } from './invocations.repository.js';
 import { PartitionsRepository, type LogPartition, type SearchIndex } from './partitions.repository.js';
 import { deletionTime } from '../../../platform/database/deletion-time.js';
 
-/** Interval of the maintenance: a busy day gets its next index this soon. */
+/** A busy day gets its next index this soon. */
 const EVERY_MS = 60_000;
 
-/** Days for which partitions are created ahead. */
 const DAYS_AHEAD = 2;
 
-/** Any constant: one worker at a time drops partitions and builds indexes. */
+/** Any constant. Its holder drops partitions and builds indexes. */
 const MAINTENANCE_LOCK = 7_265_018;
 
-/** Time limit for waiting for a lock; the next run tries again. */
+/** Limit of waiting for a lock; the next run retries. */
 const LOCK_TIMEOUT_MS = 30_000;
 
 const GB = 1024 ** 3;
 
-/** Time after the end of a day at which it is closed: jobs that waited in the queue are stored by then. */
+/** Time after the end of a day until it is closed: jobs that waited in the queue are stored by then. */
 const DAY_GRACE_MS = HOUR_MS;
 
-/** Time after the end of a part at which its index is built; rows that come later are added to the index. */
+/** Time after the end of a part until its index is built; the index also covers later rows. */
 const PART_GRACE_MS = 60_000;
 
-/** Rows without an index after which the next part of an open day gets one: a search reads them all. */
+/** Rows without an index after which the next part of an open day gets one: a search reads all of them. */
 const PART_ROWS = 50_000;
 
-/** A part of a busy day has at least this share of its rows: the planner considers each index in each branch. */
+/**
+ * Maximum number of parts of a busy day, each with at least an equal share of its rows: the planner considers each
+ * index in each branch.
+ */
 const PARTS = 8;
 
-/** Makes, indexes and drops partitions. */
 @Injectable()
 export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('logs');
@@ -67,7 +68,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     this.schedule.every('maintenance of the log partitions', EVERY_MS, () => this.run(), { immediately: true });
   }
 
-  /** Cancels the build of an index, which may take minutes. The next run drops what it leaves behind. */
+  /** Cancels an index build, which can take minutes. The next run drops the incomplete index. */
   async onModuleDestroy(): Promise<void> {
     this.isStopping = true;
     const { processID } = (this.client ?? {}) as { processID?: number };
@@ -96,7 +97,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     });
   }
 
-  /** Runs `work` on a connection of its own, without the time limits of the pool, unless another worker does. */
+  /** Runs `work` on a separate connection, without the time limits of the pool, unless another worker does. */
   private async runAlone(work: (client: Client) => Promise<void>): Promise<void> {
     const settings = { ...UNLIMITED, lock_timeout: LOCK_TIMEOUT_MS };
     const client = await openClient(this.env.databaseUrl ?? '', 'slipway logs', settings);
@@ -130,7 +131,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
       for (const index of parts) await this.partitionsRepository.dropIndex(index, client);
       return;
     }
-    // The past part of an open day that has no index.
+    // The past part of an open day without an index.
     const next = { from: Math.max(start, ...valid.map(({ to }) => to)), to: Math.min(end, now - PART_GRACE_MS) };
     if (next.to <= next.from) return;
     const enough = Math.max(PART_ROWS, Math.ceil(partition.rows / PARTS));
@@ -138,7 +139,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     if (count >= enough) await this.partitionsRepository.buildIndex(partition, next, client);
   }
 
-  /** Drops the days that the retention does not keep. */
+  /** Drops the days beyond the retention. */
   private async dropSurplus(now: number, client: Client): Promise<void> {
     const { logRetentionDays, logRetentionGb } = this.env;
     const old = await deletionTime(this.database);
@@ -153,10 +154,10 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
 }
 
 /**
- * The partitions to drop, the oldest first: those beyond the maximum age and those half dropped, then as many as make the
- * rest fit. Those of today and later stay whatever their size.
+ * Returns the partitions to drop, the oldest first: those beyond the maximum age and half-dropped ones, then as many as
+ * the size limit requires. Never those of today and later.
  *
- * @param oldest first day within the maximum age; null: none goes by age
+ * @param oldest first day within the maximum age; null: no limit of age
  */
 export function surplusOf(
   partitions: LogPartition[],

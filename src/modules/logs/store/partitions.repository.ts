@@ -4,22 +4,21 @@ import type { Client } from 'pg';
 import { DataSource, type EntityManager } from 'typeorm';
 import { DAY_MS, dayOf, DURATION_POWER, leastIdAt, partitionOf, type IndexedRange } from './invocation-days.js';
 
-/** The table of one day. */
 export interface LogPartition {
   name: string;
   /** `YYYY-MM-DD` */
   day: string;
-  /** Size with indexes. */
+  /** With indexes. */
   bytes: number;
   /** Estimate of Postgres; 0 if there is none. */
   rows: number;
-  /** False if its removal was interrupted after it was detached. */
+  /** False if it is detached, because its removal was interrupted. */
   attached: boolean;
-  /** True if Postgres was interrupted while it was being detached; its rows are still visible. */
+  /** True if detaching it was interrupted; its rows are still visible. */
   detaching: boolean;
 }
 
-/** A search index, with the range its name states. */
+/** The name of the index states its range. */
 export interface SearchIndex extends IndexedRange {
   name: string;
   /** False if its build was interrupted. */
@@ -47,8 +46,8 @@ const SEARCH_INDEXES = `
    ORDER BY c.relname`;
 
 /**
- * Trigrams of the texts, and what else a list is filtered by; with the server, because a word common to many servers would
- * have many hits to discard.
+ * Trigrams of the messages, and the other filters of a list; with the server, because a word that is common to many
+ * servers would have many hits to discard.
  */
 const INDEXED = `gin (server_id, search_text gin_trgm_ops, caller_account, caller_id, outcome, tool_name, rpc_method,
                       (${DURATION_POWER}))`;
@@ -56,7 +55,6 @@ const INDEXED = `gin (server_id, search_text gin_trgm_ops, caller_account, calle
 /** A build uses one core and this memory. */
 const BUILD_SETTINGS = `SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 0`;
 
-/** Creates, lists and drops the tables of days and their search indexes. */
 @Injectable()
 export class PartitionsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -65,7 +63,7 @@ export class PartitionsRepository {
    * Creates the partition of a day unless it exists. Does not block inserts: the table is created separately and then
    * attached.
    *
-   * @param tx the transaction that needs it; without one it has its own
+   * @param tx the transaction that needs it; by default a separate one
    */
   async make(day: string, tx: EntityManager = this.database.manager): Promise<void> {
     const partition = partitionOf(day);
@@ -83,18 +81,17 @@ export class PartitionsRepository {
     });
   }
 
-  /** All partitions, the oldest first. */
+  /** Oldest first. */
   list(): Promise<LogPartition[]> {
     return this.database.query<LogPartition[]>(ALL_PARTITIONS);
   }
 
-  /** The day of the oldest attached partition; null without one. */
+  /** Returns the day of the oldest attached partition; null without one. */
   async oldestDay(): Promise<string | null> {
     const [row] = await this.database.query<{ day: string | null }[]>(OLDEST_DAY);
     return row?.day ?? null;
   }
 
-  /** All search indexes. */
   async searchIndexes(): Promise<SearchIndex[]> {
     const rows = await this.database.query<{ name: string; isValid: boolean }[]>(SEARCH_INDEXES);
     return rows.map(({ name, isValid }) => {
@@ -104,7 +101,7 @@ export class PartitionsRepository {
   }
 
   /**
-   * Drops a partition. Does not block inserts and reads of other days: it is detached first. May be repeated after an
+   * Drops a partition. Does not block inserts and reads of other days: it is detached first. Can be repeated after an
    * interruption.
    *
    * @param client not in a transaction, as `DETACH … CONCURRENTLY` requires
@@ -121,7 +118,7 @@ export class PartitionsRepository {
     const where = to - from === DAY_MS ? '' : `WHERE id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
     await client.query(BUILD_SETTINGS);
     await client.query(`CREATE INDEX CONCURRENTLY ${name}_search_${from}_${to} ON ${name} USING ${INDEXED} ${where}`);
-    // Without it the planner uses the statistics of the last autovacuum.
+    // Without it, the planner uses the statistics of the last autovacuum.
     await client.query(`ANALYZE ${partitionOf(day)}`);
   }
 
@@ -138,13 +135,13 @@ export class PartitionsRepository {
     return rows[0].count;
   }
 
-  /** Takes an advisory lock for as long as the client is connected. False if another session holds it. */
+  /** Acquires an advisory lock for as long as the client is connected. Returns false if another session holds it. */
   async tryLock(key: number, client: Client): Promise<boolean> {
     const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [key]);
     return rows[0].locked;
   }
 
-  /** Cancels the statement a server process of Postgres runs. */
+  /** Cancels the current statement of a Postgres server process. */
   async cancel(processId: number): Promise<void> {
     await this.database.query('SELECT pg_cancel_backend($1)', [processId]);
   }

@@ -12,17 +12,16 @@ const POLL_MS = 5_000;
 /** Minimum interval of queries, however busy the server is. */
 const QUERY_EVERY_MS = 1_000;
 
-/** Age up to which invocations are sent, or sent again when parts are added: longer than any call lasts. */
+/** Age up to which invocations are sent, or sent again after parts are added: longer than any call. */
 const WINDOW_MS = 15 * 60_000;
 
-/** Number of invocations in memory at a time. */
+/** Invocations in memory at a time. */
 const READ_AT_ONCE = 20;
 
-/** The invocations a stream sends. */
 export interface Followed {
   serverId: string;
   query: InvocationQuery;
-  /** Number of invocations in the first event. */
+  /** Invocations in the first event. */
   limit: number;
   /** `Last-Event-ID` of a client that reconnects. */
   after?: string;
@@ -31,11 +30,12 @@ export interface Followed {
 }
 
 /**
- * One client that follows the log of a server: `init` with the newest invocations, then `invocation` for each new one, and
- * again with the same id when parts are added. A client that reconnects receives the invocations since its last event.
+ * Streams the log of a server to one client: `init` with the newest invocations, then `invocation` for each new one,
+ * and again with the same id when parts are added. A client that reconnects receives the invocations since its last
+ * event.
  */
 export class LogStream extends EventStream {
-  /** The versions of invocations that were sent, by id. */
+  /** The versions that were sent, by invocation id. */
   private sent = new Map<string, number>();
 
   constructor(
@@ -75,7 +75,7 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** The newest 1,000 invocations; older ones are not sent. */
+  /** Returns the versions of the newest 1,000 invocations; older ones are not sent. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
     return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);

@@ -8,14 +8,12 @@ import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { LogStream, type Followed } from './log-stream.js';
 
-/** Maximum number of streams in this process, of one account and in all: each costs up to one small query per second. */
+/** Streams of one account and of all accounts in this process: each costs up to one small query per second. */
 const STREAMS_EACH_MAX = 10;
 const STREAMS_MAX = 200;
 
-/** A stream to open. */
 export interface Following extends Followed, StreamOwner {}
 
-/** The open log streams of this process. */
 @Injectable()
 export class LogStreams extends EventStreams<LogStream> implements OnModuleInit {
   constructor(
