@@ -1,13 +1,12 @@
 import { emptyShape, mergeShapes, type ObjectShape, type Shape, type TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
-/** A format of texts, and that numbers are integers, is inferred when all have it, and there were at least 5. */
+/** A format of strings, or that numbers are integers, is inferred from at least 5 values that all have it. */
 const UNIFORM_MIN = 5;
 
-/** A member or a word of an enum that was observed less often may belong to one caller. */
+/** A member or a word of an enum with fewer observations might belong to one caller. */
 const SEEN_MIN = 3;
 
-/** An enum is inferred from at least 30 texts. */
 const ENUM_TEXTS_MIN = 30;
 
 /** An object with at least 20 names, each in less than a quarter of the samples, is a dictionary. */
@@ -18,26 +17,27 @@ const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 type Schema = Record<string, unknown>;
 
-/** The common format of texts; null without one. */
+/** Returns the common format of strings; null without one. */
 export function inferFormat({ count, formats }: TextShape): TextFormat | null {
   if (count < UNIFORM_MIN) return null;
   return [...formats].find(([, times]) => times === count)?.[0] ?? null;
 }
 
-/** The values of an enum, sorted; null for free text, and for too few samples. */
+/** Returns the values of an enum, sorted; null for free text, and for too few samples. */
 export function inferEnum({ count, words }: TextShape): string[] | null {
   if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((times) => times < SEEN_MIN)) return null;
   return [...words.keys()].sort();
 }
 
-/** An inferred object: members by name, sorted, and the values under all other names. */
+/** Members by name, sorted, and the values under all other names. */
 export interface InferredObject {
   fields: [name: string, field: Shape][];
-  /** The values of a dictionary. Null beside fields: names that were folded away say nothing about other names. */
+  /**
+   * The values of a dictionary. Null if there are fields: names that were folded away say nothing about other names.
+   */
   rest: Shape | null;
 }
 
-/** The inferred object of a place. */
 export function inferObject({ count, fields, rest }: ObjectShape): InferredObject {
   const all = [...fields].sort(([name], [other]) => (name < other ? -1 : 1));
   const isDictionary = all.length >= MAP_NAMES_MIN && all.every(([, field]) => field.count / count < MAP_PRESENCE_MAX);
@@ -45,7 +45,7 @@ export function inferObject({ count, fields, rest }: ObjectShape): InferredObjec
   return { fields: [], rest: all.reduce((sum, [, field]) => mergeShapes(sum, field), rest ?? emptyShape()) };
 }
 
-/** Types of JSON Schema at a place; empty when unknown. */
+/** Returns the JSON Schema types of a position; empty if unknown. */
 export function inferTypes(shape: Shape): string[] {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
   if (isOpaque) return [];
@@ -60,8 +60,8 @@ export function inferTypes(shape: Shape): string[] {
 }
 
 /**
- * The part of a shape that other callers may see: members observed at least 3 times. Null unless results are objects, as an
- * output schema of MCP requires, and there were 3.
+ * Returns the part of a shape that other callers can see: members observed at least 3 times. Null unless the results
+ * are objects, as an output schema of MCP requires, and at least 3 were sampled.
  */
 export function publishableShape(shape: Shape): Shape | null {
   const isObjects = inferTypes(shape).join() === 'object' && shape.count >= SEEN_MIN;
@@ -85,12 +85,12 @@ function withoutRare(shape: Shape): Shape {
   };
 }
 
-/** The shape as JSON Schema 2020-12. Accepts every sampled value; no member is required. */
+/** Converts the shape to JSON Schema 2020-12. It accepts every sampled value; no member is required. */
 export function toJsonSchema(shape: Shape): Schema {
   return { $schema: DIALECT, ...schemaOf(shape) };
 }
 
-/** Every keyword but `enum` applies to one type only, so a union lists its types. */
+/** Every keyword except `enum` applies to one type only, so a union lists its types. */
 function schemaOf(shape: Shape): Schema {
   const types = inferTypes(shape);
   if (types.length === 0) return {};

@@ -1,15 +1,18 @@
 import { formatOf, type TextFormat } from './text-format.js';
 
-// Results belong to their callers, so only words that a program's author chose are stored: names of members, and enum
+// Results belong to their callers, so only words that a program's author chose are stored: member names, and enum
 // values such as a status.
 
 const NAME_CHARS_MAX = 64;
 
-/** Names made from data: a path, an address, a date, four digits, invisible characters, a token, or a known prefix of one. */
+/**
+ * Names that are data: a path, an address, a date, four digits, invisible characters, a token, or a known prefix of
+ * one.
+ */
 const DATA_NAME =
   /.@.|[/\\]|^-?\d+(?:\.\d+)?$|^\d{4}-\d\d|(?:\d\D*){4}|^[0-9a-f]{12,}$|[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]|^(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=-]{20,}$|^(?:[prs]k_(?:live|test)|gh[oprsu]|github_pat|glpat|xox[abeprs])[_-]/u;
 
-/** The first part of a media type such as `application/json`, which programs choose although it looks like a path. */
+/** The first part of a media type such as `application/json`, which authors choose although it looks like a path. */
 const MEDIA_TYPE = /^(?:application|audio|font|image|message|model|multipart|text|video)\/(?=[a-z][a-z\d.+-]*$)/;
 
 /** Last words of member names whose values are usually an enum. */
@@ -22,23 +25,21 @@ const CLOSED_LISTS = new Set(
   ).split(' '),
 );
 
-/** `open`, `in_progress`, `IN-PROGRESS`, `needsReview`, `usd`: no sentence, number or secret. */
+/** `open`, `in_progress`, `IN-PROGRESS`, `needsReview`, `usd`: not prose, a number or a secret. */
 const WORD = /^(?=.{1,24}$)[A-Za-z]+(?:[_-][A-Za-z]+){0,3}$/;
 
 /**
- * Statistics of the values at one place of a tool's results: their number by kind, never the values. Shapes of the same
- * place can be added in any order, so that those of processes and weeks are merged.
+ * Statistics of the values at one position of a tool's results: counts by kind, never the values. Shapes can be added
+ * in any order, to merge those of processes and weeks.
  */
 export interface Shape {
-  /** Values sampled. */
   count: number;
-  /** Too deep, too large, or no JSON: only the count is known. */
+  /** Too deep, too large, or not JSON: only the count is known. */
   isOpaque: boolean;
   nulls: number;
   booleans: number;
   /** Safe integers. */
   integers: number;
-  /** The other numbers. */
   decimals: number;
   texts: TextShape | null;
   lists: ListShape | null;
@@ -62,20 +63,20 @@ export interface ObjectShape {
   fields: Map<string, Shape>;
   /** Values under names that are data, as in a dictionary. */
   rest: Shape | null;
-  /** True when there were too many names: all values are in `rest`. */
+  /** True if there were too many names: all values are in `rest`. */
   isMap: boolean;
 }
 
-/** Levels of nesting; below them lists and objects are opaque. */
+/** Levels of nesting; deeper lists and objects are opaque. */
 export const DEPTH_MAX = 12;
 
-/** Most names of one object; one with more is a dictionary. Large objects of public APIs have about 100. */
+/** Names of one object; with more it is a dictionary. Large objects of public APIs have about 100. */
 export const FIELDS_MAX = 128;
 
-/** Most places of one shape. One takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
+/** Positions of one shape. Each takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
 export const NODES_MAX = 600;
 
-/** Most distinct values of an enum. */
+/** Distinct values of an enum. */
 export const WORDS_MAX = 8;
 
 export function emptyShape(): Shape {
@@ -92,7 +93,6 @@ export function emptyShape(): Shape {
   };
 }
 
-/** The shape of one value. */
 export function shapeOf(value: unknown): Shape {
   const shape = emptyShape();
   add(shape, value, 0, null);
@@ -130,8 +130,8 @@ function add(shape: Shape, value: unknown, depth: number, name: string | null): 
 function addObject(objects: ObjectShape, value: object, depth: number): void {
   objects.count += 1;
   for (const [name, member] of Object.entries(value)) {
-    // Other names, such as ids, are data: their values count as those of a dictionary. So do names that every JavaScript
-    // object inherits, which validators find in objects without them.
+    // Other names, such as ids, are data: their values are treated as those of a dictionary. So are names that every
+    // JavaScript object inherits, which validators find in objects without them.
     const isField =
       !objects.isMap &&
       name !== '' &&
@@ -169,7 +169,7 @@ function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
 }
 
-/** The sum of two shapes within the bounds; neither is changed. */
+/** Adds two shapes within the limits, without changing either. */
 export function mergeShapes(shape: Shape, other: Shape): Shape {
   const sum = emptyShape();
   addShape(sum, shape);
@@ -213,7 +213,7 @@ function addObjects(target: ObjectShape, source: ObjectShape): void {
   if (source.rest) addShape((target.rest ??= emptyShape()), source.rest);
 }
 
-/** Makes the deepest levels opaque until at most {@link NODES_MAX} places are left. */
+/** Makes the deepest levels opaque until at most {@link NODES_MAX} positions are left. */
 function fit(shape: Shape): Shape {
   let places = 1;
   let level = [shape];
@@ -229,7 +229,7 @@ function fit(shape: Shape): Shape {
   return shape;
 }
 
-/** The direct children of a place. */
+/** Returns the direct children of a position. */
 export function placesBelow({ lists, objects }: Shape): Shape[] {
   return [
     ...(lists ? [lists.items] : []),
@@ -238,7 +238,7 @@ export function placesBelow({ lists, objects }: Shape): Shape[] {
   ];
 }
 
-/** True when the values of a member with this name may be stored as an enum. */
+/** Returns true if the values of a member with this name can be stored as an enum. */
 function isClosedList(name: string | null): boolean {
   if (name === null) return false;
   const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z]+/);

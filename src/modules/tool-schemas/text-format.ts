@@ -1,8 +1,8 @@
-/** Formats of texts, by their names in JSON Schema. */
+/** Formats of strings, by their names in JSON Schema. */
 export const textFormats = ['date-time', 'date', 'uuid', 'email', 'uri'] as const;
 export type TextFormat = (typeof textFormats)[number];
 
-/** A longer text has no format. */
+/** Longer strings have no format. */
 const FORMAT_CHARS_MAX = 512;
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
@@ -12,12 +12,15 @@ const EMAIL = /^[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*@(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9]
 const URI =
   /^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/i;
 
-/** The format of a string; null without one. Narrower than the definitions of Zod and of JSON Schema: both accept the text. */
+/**
+ * Returns the format of a string; null without one. Narrower than the definitions of Zod and of JSON Schema, which both
+ * accept the string.
+ */
 export function formatOf(text: string): TextFormat | null {
   if (text.length < 8 || text.length > FORMAT_CHARS_MAX) return null;
   const day = text.slice(0, 10);
   if (DATE.test(day)) {
-    // 2026-02-30 is no day.
+    // 2026-02-30 does not exist.
     const date = new Date(`${day}T00:00:00Z`);
     if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(day)) return null;
     if (text.length === 10) return 'date';

@@ -1,11 +1,11 @@
 import { ForeignKey, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 
-/** The shape of the sampled results of one tool in one week. Holds no values. */
+/** The shape of the sampled results of one tool in one week. Contains no values. */
 @Entity('tool_output_shapes')
 @Index('tool_output_shapes_week', ['week'])
 export class ToolOutputShape {
-  /** CASCADE: the shapes of a server's tools are deleted with it. */
+  /** CASCADE: deleted with their server. */
   @ForeignKey(() => Server, { name: 'tool_output_shapes_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'tool_output_shapes_pk' })
   serverId: string;
@@ -17,11 +17,10 @@ export class ToolOutputShape {
   @PrimaryColumn('integer', { primaryKeyConstraintName: 'tool_output_shapes_pk' })
   week: number;
 
-  /** Results in the shape. */
   @Column('integer')
   samples: number;
 
-  /** JSON of `toShapeText`; text, since Postgres never reads into it. */
+  /** JSON of `toShapeText`; text, because Postgres never reads into it. */
   @Column('text')
   shape: string;
 }

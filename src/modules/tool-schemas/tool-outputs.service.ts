@@ -2,12 +2,12 @@
  * Samples the results of tools; output schemas of tools that declare none are inferred from them.
  *
  * In each process the first 20 results of a tool in an hour are sampled, then every 100th, at most 200. `observe` is on
- * the call path: it only buffers. The buffer (4 MB) is processed in slices of 2 ms with pauses of 50 ms,
- * and only statistics are stored (`shape.ts`): names of members and counts, never values but words of an enum.
+ * the call path: it only buffers. The buffer (4 MB) is processed in slices of 2 ms with pauses of 50 ms, and only
+ * statistics are stored (`shape.ts`): names of members and counts, but no values except words of an enum.
  *
- * A schema is shown to others only for results that are objects, without members that were seen fewer than 3 times, and
- * is a minute old at most. Results that are errors, incomplete, above 64 KB or no JSON give no sample; a full buffer
- * drops samples, which a metric counts.
+ * Other callers see a schema only if results are objects, without members that were seen fewer than 3 times; it is at
+ * most a minute old. Results that are errors, incomplete, above 64 KB or not JSON give no sample; a full buffer drops
+ * samples, which a metric counts.
  */
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
@@ -19,18 +19,17 @@ import { publishableShape, toJsonSchema } from './schema-inference.js';
 import { ToolShapesRepository } from './tool-shape.repository.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
-/** Samples of one tool in one hour: the first 20 results, then every 100th, at most 200. */
+/** Samples of one tool in one hour. */
 const FIRST_OF_HOUR = 20;
 const THEN_ONE_OF = 100;
 const OF_HOUR_MAX = 200;
 
 const HOUR_MS = 3_600_000;
 
-/** Selects the results that are sampled. */
 class Sampler {
   private readonly tools = growingLru<{ hour: number; seen: number }>();
 
-  /** Counts a result of this tool. @returns true when it is to be sampled */
+  /** Counts a result of this tool. @returns true if it should be sampled */
   select(tool: string, now = Date.now()): boolean {
     const hour = Math.floor(now / HOUR_MS);
     let count = this.tools.get(tool);
@@ -42,23 +41,21 @@ class Sampler {
   }
 }
 
-/** A longer result is not sampled; most have 1 to 10 KB. */
+/** Longer results are not sampled; most have 1 to 10 KB. */
 const RESULT_CHARS_MAX = 64 * 1024;
 
-/** A longer tool name is not sampled. */
 const TOOL_NAME_CHARS_MAX = 256;
 
-/** The buffer of results. More are dropped: later ones show the same. */
+/** Limit of the buffer. More results are dropped: later ones have the same shape. */
 const BUFFER_CHARS_MAX = 4 * 1024 * 1024;
 
-/** What an entry takes besides its text. */
+/** Memory of an entry in addition to its string, as characters. */
 const ENTRY_CHARS = 1_000;
 
-/** Time slice for the buffer, and the pause after it: at most 4 % of the process' time. */
+/** Time slice for the buffer, and the pause after it: at most 4 % of the time of the process. */
 const SLICE_MS = 2;
 const PAUSE_MS = 50;
 
-/** Cache of inferred schemas. */
 const INFERRED_TTL_MS = 60_000;
 const INFERRED_MAX = 1_000;
 
@@ -68,14 +65,13 @@ interface BufferedResult {
   result: string;
 }
 
-/** Samples the results of tools. */
 @Injectable()
 export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('tool schemas');
   private readonly sampler = new Sampler();
   private buffer: BufferedResult[] = [];
   private bufferChars = 0;
-  /** Selected results dropped because the buffer was full, since the process started. */
+  /** Selected results that were dropped because the buffer was full, since the process started. */
   private dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly schemas = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
@@ -92,10 +88,9 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   }
 
   /**
-   * Offers one result of `tools/call`. Part of the call path: it never waits, never throws, and buffers the result. In each
-   * process the first 20 results of a tool in an hour are sampled and then every 100th, at most 200.
+   * Offers one result of `tools/call`. Runs on the call path: it only buffers, and never waits or throws.
    *
-   * @param result the CallToolResult as JSON text
+   * @param result the CallToolResult as JSON
    */
   observe(serverId: string, toolName: string, result: string): void {
     if (result.length > RESULT_CHARS_MAX || toolName.length > TOOL_NAME_CHARS_MAX) return;
@@ -110,8 +105,8 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   }
 
   /**
-   * The inferred JSON Schema (2020-12) of a tool's results, for everybody who may use the tool: only for results that are
-   * objects, and without members observed fewer than 3 times. Null when nothing is left. At most a minute old.
+   * Returns the JSON Schema (2020-12) inferred from a tool's results, for all callers of the tool: only if results are
+   * objects, and without members observed fewer than 3 times. Null if nothing is left. At most a minute old.
    */
   async inferred(serverId: string, toolName: string): Promise<Record<string, unknown> | null> {
     const cached = await this.schemas.get(JSON.stringify([serverId, toolName]));
@@ -134,7 +129,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
     this.timer = this.buffer.length > 0 ? setTimeout(() => this.processSlice(), PAUSE_MS).unref() : null;
   }
 
-  /** Never throws: an uncaught error in a timer exits the process. */
+  /** Never throws: an uncaught error in a timer crashes the process. */
   private processNext(): void {
     const next = this.buffer.shift();
     if (!next) return;
@@ -156,8 +151,9 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
 }
 
 /**
- * The value of a CallToolResult: its `structuredContent`; else its first text as JSON, if that is an object or a list; else
- * the text. Undefined for an error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
+ * Returns the value of a CallToolResult: its `structuredContent`; else its first text as JSON, if that is an object or
+ * a list; else the text. Undefined for an error, an incomplete result (`input_required`, a task), one without text, and
+ * invalid JSON.
  */
 function sampleOf(resultJson: string): unknown {
   const result = jsonIn(resultJson);

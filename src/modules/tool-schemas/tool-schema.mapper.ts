@@ -40,9 +40,9 @@ export function toToolOutputSchemaDto(
 }
 
 /**
- * The shape as a Zod expression, with every field optional (Spec 2.6): `z.object({ "id": z.number().int().optional() })`.
- * Accepts every sampled value. Developers paste it into programs, so it holds nothing of a result but member names and enum
- * values, as string literals of plain ASCII.
+ * Converts the shape to a Zod expression, with every field optional (Spec 2.6): `z.object({ "id":
+ * z.number().int().optional() })`. Accepts every sampled value. Developers paste it into programs, so of the results it
+ * contains only member names and enum values, as string literals of plain ASCII.
  */
 export function toZodText(shape: Shape): string {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
@@ -74,8 +74,8 @@ function objectCall({ fields, rest }: InferredObject): string {
 }
 
 /**
- * A string literal. Escapes everything but plain ASCII, which could change how the program is displayed, and characters that
- * end an enclosing script element, comment or template.
+ * Returns a string literal. Escapes everything except plain ASCII, which could change how the program is displayed, and
+ * characters that close an enclosing script element, comment or template.
  */
 function literal(text: string): string {
   return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escapeChar);
@@ -85,7 +85,7 @@ function escapeChar(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** All places of a shape, outer ones first. */
+/** Returns all positions of a shape, outer ones first. */
 export function fieldsOf(shape: Shape): OutputFieldDto[] {
   return placesOf(shape, '$', 1);
 }
@@ -105,7 +105,7 @@ function placesOf(shape: Shape, path: string, presence: number): OutputFieldDto[
   ];
 }
 
-/** Rounded to three decimals; below 1 when it was missing once. */
+/** Rounded to three decimals; below 1 if it was missing once. */
 function share(count: number, of: number): number {
   return count >= of ? 1 : Math.min(0.999, Math.round((count / of) * 1_000) / 1_000);
 }

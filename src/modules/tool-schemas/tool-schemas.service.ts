@@ -6,12 +6,11 @@ import type { ToolOutputSchemaDto } from './tool-schema.dto.js';
 import { toToolOutputSchemaDto } from './tool-schema.mapper.js';
 import { ToolShapesRepository } from './tool-shape.repository.js';
 
-/** Inferred output schemas of a server's tools. */
 @Injectable()
 export class ToolSchemasService {
   constructor(private readonly toolShapesRepository: ToolShapesRepository) {}
 
-  /** The schema inferred from a tool's recent results (Spec 4.8). @throws NotFoundError without samples */
+  /** Returns the schema inferred from a tool's recent results (Spec 4.8). @throws NotFoundError without samples */
   async infer(server: ServerRef, toolName: string): Promise<ToolOutputSchemaDto> {
     const observed = await this.toolShapesRepository.find(server.id, toStorableText(toolName));
     if (!observed) throw new NotFoundError('No output samples found');

@@ -6,14 +6,13 @@ import { isDatabaseUnreachable, isForeignKeyViolation } from '../../platform/dat
 import { emptyShape, mergeShapes, shapeOf, type Shape } from './shape.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Weeks that count, the current one included: samples expire after 28 to 35 days. */
+/** Weeks in use, including the current one: samples expire after 28 to 35 days. */
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Most tools of one server with samples in one week: at most 90 MB of shapes before compression, usually 2 MB. */
+/** Tools of one server with samples in one week: at most 90 MB of shapes before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
-/** The samples of one tool. */
 export interface Observed {
   samples: number;
   shape: Shape;
@@ -43,13 +42,13 @@ export class ToolShapesRepository implements OnApplicationShutdown {
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Buffers one sample, or drops it when the buffer is full. */
+  /** Buffers one sample; drops it if the buffer is full. */
   add(serverId: string, toolName: string, value: unknown): void {
     const sample = { samples: 1, shape: shapeOf(value) };
     this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...addObserved(sample) });
   }
 
-  /** The samples of a tool; null without recent ones. */
+  /** Returns the samples of a tool; null without recent ones. */
   async find(serverId: string, toolName: string): Promise<Observed | null> {
     const rows = await this.database.query<Row[]>(
       `SELECT samples, shape FROM tool_output_shapes
@@ -64,7 +63,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
     return this.buffer.onApplicationShutdown();
   }
 
-  /** Never rejects: samples are buffered again while the database is unavailable, and are dropped on other errors. */
+  /** Never rejects: samples are buffered again while the database is unavailable, and dropped on other errors. */
   private async writeAll(batch: Map<string, BufferedSamples>): Promise<void> {
     for (const [key, samples] of batch) {
       try {
@@ -121,15 +120,13 @@ function weekOf(time: number): number {
   return Math.floor(time / WEEK_MS);
 }
 
-/** The maps of a shape. In JSON they are lists of pairs, since a member's name may be `__proto__`. */
+/** The maps of a shape. In JSON they are lists of pairs, because a member can be named `__proto__`. */
 const MAPS = new Set(['fields', 'formats', 'words']);
 
-/** A shape as JSON text. */
 export function toShapeText(shape: Shape): string {
   return JSON.stringify(shape, (_name, value: unknown) => (value instanceof Map ? [...value] : value));
 }
 
-/** The inverse of {@link toShapeText}. */
 export function parseShape(text: string): Shape {
   return JSON.parse(text, (name, value: unknown) =>
     MAPS.has(name) && value !== null ? new Map(value as [string, unknown][]) : value,
