@@ -29,7 +29,6 @@ export class AuthorSlots {
     private readonly releases: Releases,
   ) {}
 
-  /** Own servers that never had a successful release. */
   @PageSlot({ place: 'needs', rule: 'servers:read' })
   async needs({ person, address }: SlotRequest): Promise<Html | null> {
     const accounts = this.ownServersService.accountsOf(person);
@@ -59,7 +58,7 @@ ${state()}`;
   }
 }
 
-/** The page *Publish* for a server. @param address of its page */
+/** Returns the path of the page *Publish* for a server. @param address of the server's page */
 export function publishPath(address: string, name: string, source?: string): string {
   const query = new URLSearchParams({ server: name, ...(source !== undefined && { source }) });
   return `${address.slice(0, address.lastIndexOf('/s/'))}/publish?${String(query)}`;

@@ -4,17 +4,15 @@ import { AuthorPagesRepository } from './author-pages.repository.js';
 
 export type ServerDetail = Awaited<ReturnType<Servers['detail']>>;
 
-/** A server at its address. */
 export interface OwnServer {
   slug: string;
-  /** Its qualified name. */
+  /** Qualified name. */
   name: string;
   detail: ServerDetail;
   /** The person can publish, and change settings. */
   mayManage: boolean;
 }
 
-/** Finds servers for the pages of their authors. */
 @Injectable()
 export class OwnServersService {
   constructor(
@@ -48,13 +46,16 @@ export class OwnServersService {
     }
   }
 
-  /** True if the caller can change the server. */
+  /** Returns true if the caller can change the server. */
   mayManage(caller: Caller, qualifiedName: string): Promise<boolean> {
     const [namespace, name = ''] = qualifiedName.split('/');
     return this.accounts.may(caller, 'manage', { kind: 'server', namespace, name });
   }
 
-  /** The accounts for which the caller publishes: its own, and the organizations in which it is an owner or editor. */
+  /**
+   * Returns the accounts for which the caller publishes: its own, and the organizations in which it is an owner or
+   * editor.
+   */
   accountsOf({ accountId, memberships }: Caller): string[] {
     const publishers = [...memberships].filter(([, role]) => role === 'owner' || role === 'editor');
     return [accountId, ...publishers.map(([id]) => id)];

@@ -15,7 +15,6 @@ import {
   withReason,
 } from '../../extension.js';
 
-/** The kinds of sources, with their labels. */
 const SOURCES = [
   ['url', 'URL'],
   ['file', 'File'],
@@ -38,16 +37,15 @@ export const VISIBILITIES = [
 
 export type Visibility = (typeof VISIBILITIES)[number][0];
 
-/** Content of the page. */
 export interface PublishView extends FormsView {
   source: Source;
-  /** Own namespaces; empty before the first. */
+  /** Empty before the first one is claimed. */
   namespaces: string[];
   /** The namespace that the first publication creates. */
   proposal: string;
-  /** The server for another release, by its qualified name. */
+  /** The server that gets another release, by its qualified name; null for a new one. */
   server: string | null;
-  /** Values to begin with. */
+  /** Prefilled values. */
   values: { url?: string; configSchema?: string };
   notice?: string;
 }

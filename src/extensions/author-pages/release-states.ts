@@ -1,11 +1,10 @@
-/** Releases in words: the state, the source, and the next step after a failure. */
+/** States, sources and next steps of releases in words. */
 import type { Releases, State } from '../../extension.js';
 
 export type Release = Awaited<ReturnType<Releases['list']>>['releases'][number];
 export type ReleaseDetail = Awaited<ReturnType<Releases['get']>>;
 export type Stage = ReleaseDetail['logs'][number]['stage'];
 
-/** The stages, in order. */
 export const STAGES: readonly Stage[] = ['deploy', 'scan', 'metadata', 'publish'];
 
 const STATES: Record<string, readonly [label: string, state: State]> = {
@@ -20,22 +19,20 @@ const STATES: Record<string, readonly [label: string, state: State]> = {
   CANCELLED: ['Cancelled', 'off'],
 };
 
-/** Returns the state of a release in words. */
 export function labelOf({ status, isCurrent }: { status: string; isCurrent?: boolean }): readonly [string, State] {
   return isCurrent ? ['Live', 'ok'] : (STATES[status] ?? [status, 'off']);
 }
 
-/** True while a release changes by itself, or after an authorization elsewhere. */
+/** Returns true while a release changes by itself, or after an authorization elsewhere. */
 export function isRunning(status: string): boolean {
   return status === 'QUEUED' || status === 'WORKING' || status === 'AUTH_REQUIRED';
 }
 
-/** True for a release that ended without success. */
+/** Returns true for a release that finished without success. */
 export function isFailed(status: string): boolean {
   return ['FAILURE', 'FAILURE_SCAN', 'INTERNAL_ERROR', 'AUTH_TIMEOUT'].includes(status);
 }
 
-/** Returns the kind of the source of a release. */
 export function sourceOf({ type, upstreamUrl }: Pick<Release, 'type' | 'upstreamUrl'>): string {
   if (type === 'external_shttp') return upstreamUrl ?? 'URL';
   return type === 'stdio' ? 'Bundle' : 'Module';
@@ -56,7 +53,7 @@ export function remedyOf({ status, type }: Pick<Release, 'status' | 'type'>): st
   return 'Correct the module, or the secrets that it reads, then publish it again.';
 }
 
-/** Returns the state of each stage, from the log and the status of the release. */
+/** Returns the state of each stage, derived from the log and the status of the release. */
 export function stagesOf({ status, logs }: ReleaseDetail): (readonly [stage: Stage, state: State])[] {
   const reached = Math.max(-1, ...logs.map(({ stage }) => STAGES.indexOf(stage)));
   return STAGES.map((stage, at) => {

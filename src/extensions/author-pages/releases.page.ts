@@ -39,7 +39,6 @@ import { serverTabs } from './server-tabs.js';
 
 export type ReleaseList = Awaited<ReturnType<Releases['list']>>;
 
-/** The content that the pages share. */
 interface ServerView extends FormsView {
   server: OwnServer;
   notice: string | null;
@@ -47,7 +46,7 @@ interface ServerView extends FormsView {
 
 const crumbOf = ({ name, slug }: OwnServer) => [name, `ui/s/${encodeURIComponent(slug)}`] as const;
 
-/** The page of all releases. `address` is that of the server. */
+/** Returns the page of all releases. `address` is that of the server. */
 export function releasesPage(view: ServerView, { releases, pagination }: ReleaseList): Framed {
   const { server, address } = view;
   const headings = [
@@ -109,7 +108,7 @@ function releaseRow(view: ServerView, release: Release) {
   ];
 }
 
-/** The page of a release. @param isFollowed false while its reader paused the updates */
+/** Returns the page of a release. @param isFollowed false while the reader has paused the updates */
 export function releasePage(view: ServerView, release: ReleaseDetail, isFollowed: boolean): Framed {
   const { server, address } = view;
   const { number, status, createdBy, createdAt, commitMessage } = release;
@@ -140,7 +139,6 @@ ${columns(logOf(release), html`${stagesCard(release)}${server.detail.tools !== n
   };
 }
 
-/** The next step of the author. */
 function stateOf(view: ServerView, release: ReleaseDetail): Html | null {
   const { server, address } = view;
   const { status, setupUrl, lastError } = release;

@@ -19,14 +19,12 @@ import {
 import type { OwnServer } from './own-servers.service.js';
 import { serverTabs } from './server-tabs.js';
 
-/** Filters of the page, as they were sent. */
+/** Filters as they were sent. */
 export type LogFilters = Partial<Record<'search' | 'outcome' | 'tool', string>>;
 
-/** A page of the log. */
 export type RuntimeLog = Awaited<ReturnType<Logs['search']>>;
 type Invocation = RuntimeLog['invocations'][number];
 
-/** Outcomes to choose from, in words. */
 export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: string])[] = [
   ['ok', 'Succeeded'],
   ['toolError', 'Tool error'],
@@ -42,16 +40,15 @@ export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: stri
   ['unknown', 'Unknown'],
 ];
 
-/** Requests on a page. */
 export const PAGE_SIZE = 20;
 
-/** Requests of which a page that is followed shows lines. */
+/** Requests whose lines a live page shows. */
 export const FOLLOWED_SIZE = 50;
 
-/** Lines of a page that is followed: more cannot be read while they change. */
+/** Lines of a live page: more cannot be read while they change. */
 const LINES_MAX = 200;
 
-/** @param fault why the filters are rejected; null if they are not */
+/** @param fault why the filters are rejected; null if they are valid */
 export function logsPage(
   address: string,
   server: OwnServer,
@@ -88,7 +85,7 @@ ${older !== undefined && html`<nav class="pages" aria-label="More requests"><spa
   };
 }
 
-/** The newest lines of all requests together, newest first, which the page reads again while it is open. */
+/** Returns the newest lines of all requests together, newest first; the page fetches it again while it is open. */
 export function followedLogPage(
   address: string,
   server: OwnServer,
@@ -143,7 +140,6 @@ function labelOf({ response }: Invocation): string {
   return OUTCOMES.find(([value]) => value === response.outcome)?.[1] ?? response.outcome;
 }
 
-/** Lines and errors of a request, oldest first. */
 function linesOf({ logs, exceptions }: Invocation): Line[] {
   return [
     ...logs.map(({ at: time, level, message }) => ({ time, level, message })),

@@ -25,7 +25,7 @@ import { serverTabs } from './server-tabs.js';
 
 type Visibility = OwnServer['detail']['visibility'];
 
-/** Content of the page. `address` is that of the server. */
+/** `address` is that of the server. */
 export interface SettingsView extends FormsView {
   server: OwnServer;
   baseUrl: string;
@@ -53,7 +53,6 @@ export function settingsPage(view: SettingsView): Framed {
   };
 }
 
-/** Returns the meaning of a visibility for the server and its secrets. */
 export function visibilityMeaning(visibility: Visibility, secrets: number): string {
   const count = `${secrets} ${secrets === 1 ? 'secret' : 'secrets'}`;
   const withSecrets = secrets === 0 ? '' : `, with its ${count}`;

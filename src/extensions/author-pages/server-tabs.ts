@@ -10,7 +10,7 @@ const TABS = [
 
 export type ServerTab = (typeof TABS)[number][0];
 
-/** @param address of the page of the server @param current null on a page below a tab */
+/** @param address of the page of the server @param current null on a page under a tab */
 export function serverTabs(address: string, displayName: string, current: ServerTab, mayManage: boolean): Html {
   const visibleTabs = TABS.filter(([path]) => path !== '/settings' || mayManage);
   return tabs(

@@ -14,10 +14,10 @@ const HEADINGS = [
   'id',
 ];
 
-/** Characters with which spreadsheets begin a formula. */
+/** Spreadsheets treat a cell that starts with one of these as a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** Returns calls as CSV (RFC 4180). A cell that spreadsheets would run as a formula gets an apostrophe in front. */
+/** Returns calls as CSV (RFC 4180). A cell that spreadsheets would run as a formula gets a leading apostrophe. */
 export function callsCsv(calls: readonly FoundCall[]): string {
   const rows = calls.map((call) => [
     call.at.toISOString(),

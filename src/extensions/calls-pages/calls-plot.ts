@@ -1,15 +1,15 @@
-/** The plot of calls by hour and outcome, as inline SVG, and the same as a table. */
+/** The plot of calls by hour and outcome, as inline SVG, and the same data as a table. */
 import { card, details, html, table, timeOf, type Html } from '../../extension.js';
 import type { CallCount } from './calls.repository.js';
 
-/** Outcomes of a bar, from its foot on; the last group has all others. */
+/** Outcomes of a bar, from the bottom; the last group has all others. */
 const GROUPS = [
   { look: 'ok', label: 'OK', outcomes: ['ok'] },
   { look: 'wait', label: 'Denied or canceled', outcomes: ['denied', 'canceled', 'unknown'] },
   { look: 'bad', label: 'Failed', outcomes: [] },
 ] as const;
 
-/** Share of the width of a part that its bar has. */
+/** Width of a bar, as a share of the width of its part. */
 const BAR = 0.72;
 
 /** @param partMs length of a part, an hour or a day */

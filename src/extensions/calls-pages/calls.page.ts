@@ -1,4 +1,4 @@
-/** The page of calls: filters, a plot, one opened call, and the list. */
+/** The page of calls: filters, a plot, one open call, and the list. */
 import {
   badge,
   button,
@@ -21,19 +21,17 @@ import {
 import { callsPlot } from './calls-plot.js';
 import { WINDOW, type CallCounts, type FoundCalls, type StoredCall, type FoundCall } from './calls.repository.js';
 
-/** Calls of a page. */
 export const PAGE_SIZE = 50;
 
 const DAY_HOURS = 24;
 
-/** Periods to choose from, and the length of the parts of their plots. */
+/** Selectable periods, and the length of the parts of their plots. */
 export const PERIODS = {
   '24h': { label: 'Last 24 hours', hours: DAY_HOURS, partMs: 3_600_000 },
   '7d': { label: 'Last 7 days', hours: 7 * DAY_HOURS, partMs: 3_600_000 },
   '30d': { label: 'Last 30 days', hours: 30 * DAY_HOURS, partMs: 86_400_000 },
 } as const;
 
-/** Outcomes in words, each with its state. */
 export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: string, state: State])[] = [
   ['ok', 'OK', 'ok'],
   ['toolError', 'Tool error', 'bad'],
@@ -49,7 +47,7 @@ export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: stri
   ['unknown', 'Unknown', 'off'],
 ];
 
-/** Filters of the page, as they were sent. */
+/** Filters as they were sent. */
 export interface CallFilters {
   target?: string;
   account?: string;
@@ -58,7 +56,7 @@ export interface CallFilters {
   since: keyof typeof PERIODS;
   isAll: boolean;
   before?: string;
-  /** The id of the opened call. */
+  /** Id of the open call. */
   call?: string;
 }
 
@@ -118,13 +116,12 @@ ${(older || newest) && html`<nav class="pages" aria-label="Pages of calls">${new
   };
 }
 
-/** The path of the REST request with the same calls. */
+/** Returns the path of the REST request for the same calls. */
 function requestOf({ isAll, before, call: _call, ...remaining }: CallFilters): string {
   const more = { ...(isAll && { all: 'true' }), ...(before !== undefined && { cursor: before }) };
   return `/calls?${new URLSearchParams({ ...remaining, ...more }).toString()}`;
 }
 
-/** The filters as a query. */
 function queryOf({ isAll, since, ...remaining }: CallFilters): string {
   const entries = Object.entries({ ...remaining, ...(since !== '24h' && { since }), ...(isAll && { all: '' }) });
   const query = new URLSearchParams(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
@@ -169,7 +166,6 @@ function callerOf({ callerId, accountName, credentialKind, credentialName, clien
   return html`${accountName ?? 'a deleted account'} <small>${client !== null && `${client}, `}${credential}</small>`;
 }
 
-/** All stored fields of a call. */
 function openedPart({ root }: CallsView, call: StoredCall, closed: string): Html {
   const { id, at, kind, target, method, durationMs, lines, exceptions, payload } = call;
   const [namespace = '', name = ''] = target.split('/');

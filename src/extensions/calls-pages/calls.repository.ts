@@ -1,9 +1,10 @@
 /**
  * Reads the recorded requests of everything that an account can see, newest first, of connections and servers together.
  *
- * Rights are those of the logs of one target. The owner, editors and grantees with level `manage` read all requests of a connection;
- * other callers read those of their own account. Accounts that manage a server read all of its requests. A key with scopes in some
- * namespaces reads only those of their targets. A request that both sides recorded is one row, of the connection.
+ * Access is that of the logs of a single target. The owner, editors and grantees with level `manage` read all requests
+ * of a connection; other callers read those of their own account. Accounts that manage a server read all of its
+ * requests. A key with scopes in some namespaces reads only those of their targets. A request that both sides recorded
+ * is one row, of the connection.
  *
  * Requests are read in windows: {@link WINDOW} of the newest, whatever the filters, along the index of each of few targets, or along
  * the ids of all requests. A filter that matches little continues in the next window. More requests than a window has are counted in a
@@ -24,7 +25,7 @@ import {
   type LogLine,
 } from '../../extension.js';
 
-/** Time limit of a statement, and of the wait for others. */
+/** Limit of a statement, and of the wait for others. */
 const STATEMENT_MS_MAX = 10_000;
 
 /** Requests of a window, and those that are counted without a sample. */
@@ -44,7 +45,7 @@ const TOO_LONG = 'The search took longer than 10 s: choose a shorter period or a
 /** A list of calls exceeded its time limit. */
 class CallsTimeoutError extends errorOf('timeout') {}
 
-/** Which requests to read. All conditions must hold. */
+/** All conditions must hold. */
 export interface CallFilter {
   from: Date;
   /** The name of a connection, a server or a namespace. */
@@ -53,7 +54,7 @@ export interface CallFilter {
   account?: string;
   tool?: string;
   outcome?: InvocationOutcome;
-  /** Also requests of the protocol itself, such as `initialize`. */
+  /** Include requests of the protocol itself, such as `initialize`. */
   isAll: boolean;
   /** Older than the request with this id. */
   before?: string;
@@ -68,7 +69,6 @@ export interface FoundCalls {
   end: string | null;
 }
 
-/** A recorded request. */
 export interface FoundCall {
   id: string;
   at: Date;
@@ -76,27 +76,27 @@ export interface FoundCall {
   /** `namespace/connection` or the qualified name. */
   target: string;
   tool: string | null;
-  /** The JSON-RPC method; null if the message could not be parsed. */
+  /** JSON-RPC method; null if the message could not be parsed. */
   method: string | null;
   outcome: InvocationOutcome;
   durationMs: number;
-  /** Null for a request of the service itself. */
+  /** Null for a request of Slipway itself. */
   callerId: string | null;
   /** Null after the deletion of the account. */
   accountName: string | null;
   credentialId: string | null;
   credentialKind: 'key' | 'oauth' | 'session' | null;
-  /** The name of an API key or an app; null after its end. */
+  /** The name of an API key or an app; null after it was revoked or has expired. */
   credentialName: string | null;
-  /** The name that the MCP client gave itself. */
+  /** The name that the MCP client reports. */
   client: string | null;
   exceptions: LogException[];
 }
 
-/** A recorded request with all that is stored of it. */
+/** A recorded request with all stored fields. */
 export interface StoredCall extends FoundCall {
   lines: LogLine[];
-  /** Null unless the owner of the server records them, and the reader manages the server. */
+  /** Null unless the owner of the server records payloads and the reader manages the server. */
   payload: { arguments: string | null; result: string | null } | null;
 }
 
@@ -118,7 +118,10 @@ const isProtocol = (method: string) =>
   `coalesce(${method} LIKE '%/list' OR ${method} LIKE 'notifications/%'
      OR ${method} IN ('initialize', 'ping', 'server/discover', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'), false)`;
 
-/** The targets of the account $1, whose accounts are $2 (all requests) and $3 (at least its own); $4: the name of some of them; $5: the only namespaces. */
+/**
+ * The targets of the account $1: $2 are the accounts of which it reads all requests, $3 those of which it reads at
+ * least its own; $4: the name of some targets; $5: the only namespaces.
+ */
 const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
   visible AS MATERIALIZED (
     SELECT false AS "isServer", c.id, n.name || '/' || c.connection_id AS name,
@@ -137,7 +140,6 @@ const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},
     SELECT * FROM visible WHERE ($4::text IS NULL OR name = $4 OR starts_with(name, $4 || '/'))
        AND ($5::text[] IS NULL OR split_part(name, '/', 1) = ANY ($5)))`;
 
-/** Columns of each side of a row. */
 const SIDES = {
   connection: {
     key: 'i.connection_id',
@@ -206,7 +208,7 @@ const bothSides = (query: SideQuery) =>
 const shownColumns = (side: Side) =>
   `, ${side.tool} AS tool, ${side.method} AS method, ${side.caller} AS "callerId", ${side.credential} AS "credentialId", ${side.columns}`;
 
-/** With the names of today. */
+/** With current names. */
 const NAMED = `SELECT c.id, c.at, c.kind, c.target, c.tool, c.method, c.outcome, coalesce(c."durationMs", 0) AS "durationMs", c."callerId",
     (SELECT a.name FROM accounts a WHERE a.id = c."callerId"::uuid) AS "accountName", c."credentialId", c."credentialKind",
     coalesce((SELECT k.name FROM api_keys k WHERE k.id = c."credentialId"::uuid),
@@ -217,7 +219,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** The last millisecond of the year 9999. Later times do not fit a date of Postgres. */
 const TIME_MAX = 253_402_300_799_999;
 
-/** The day of a time in UTC, and the smallest id of it. */
+/** The UTC day of a time, and the smallest id of that time. */
 const dayOf = (time: number) => new Date(Math.min(time, TIME_MAX)).toISOString().slice(0, 10);
 function leastIdAt(time: number): string {
   const hex = time.toString(16).padStart(12, '0');
@@ -225,7 +227,6 @@ function leastIdAt(time: number): string {
 }
 const timeOfId = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 
-/** Reads recorded requests. */
 @Injectable()
 export class CallsRepository {
   private readonly slots: KeyedLimiter;
@@ -289,7 +290,9 @@ export class CallsRepository {
     });
   }
 
-  /** Returns a request with all of its stored fields; null for none, and for one that the caller cannot see. @throws as `list` */
+  /**
+   * Returns a request with all stored fields; null if it does not exist or is hidden from the caller. @throws as `list`
+   */
   async find(caller: Caller, id: string): Promise<StoredCall | null> {
     if (!UUID.test(id)) return null;
     const { conditions, values } = conditionsOf(caller, { from: new Date(0), isAll: true });
@@ -307,7 +310,7 @@ export class CallsRepository {
     return this.slots.run(caller.accountId, async () => {
       try {
         return await this.database.transaction(async (tx) => {
-          // With the default cost of a page Postgres would scan the primary key, past the requests of all others.
+          // With the default page cost, Postgres would scan the primary key, past the requests of all others.
           await tx.query(
             `SELECT set_config('statement_timeout', '${STATEMENT_MS_MAX}', true), set_config('jit', 'off', true),
                     set_config('max_parallel_workers_per_gather', '0', true), set_config('random_page_cost', '1.1', true)`,

@@ -13,7 +13,7 @@ import {
 } from '../../extension.js';
 import type { ChangeDto, ChangeListDto } from './change.dto.js';
 
-/** Filters of the page, as they were sent. */
+/** Filters as they were sent. */
 export type ChangeFilters = Partial<Record<'since' | 'actor' | 'credential' | 'target', string>>;
 
 const FIELDS = [
@@ -23,7 +23,7 @@ const FIELDS = [
   { name: 'credential', label: 'Credential', hint: 'The id of an API key' },
 ] as const;
 
-/** The page of `/ui/m/changes/{accountId}`. @param fault why the filters are rejected; null if they are not */
+/** Returns the page `/ui/m/changes/{accountId}`. @param fault why the filters are rejected; null if they are valid */
 export function changesPage(
   account: string,
   filters: ChangeFilters,

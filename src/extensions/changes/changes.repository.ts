@@ -17,7 +17,7 @@ export interface ChangeRow {
   after: Record<string, unknown> | null;
 }
 
-/** The end of a grant, or of the membership in an organization. */
+/** A revoked or expired grant, or a membership that was removed. */
 export interface EndedAccess {
   endedAt: Date;
   /** The name of the target of the grant; null for a membership. */
@@ -26,7 +26,7 @@ export interface EndedAccess {
   owner: string;
 }
 
-/** Which changes are read; null members do not restrict them. */
+/** Null members do not restrict the changes. */
 export interface ChangeFilter {
   since: Date | null;
   actor: string | null;
@@ -47,7 +47,7 @@ const MATCHES = `NOT is_fact AND ($2::timestamptz IS NULL OR created_at >= $2)
 export class ChangesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Changes in the list of an account, and those that it made elsewhere, newest first. */
+  /** Finds changes in the list of an account, and those that it made elsewhere, newest first. */
   find(
     accountId: string,
     { since, actor, credential, target, beforeId }: ChangeFilter,
@@ -64,7 +64,10 @@ export class ChangesRepository {
     );
   }
 
-  /** Access of an account and memberships that others ended in the last 14 days, and that it has not again; the newest first, at most 20. */
+  /**
+   * Finds access and memberships of an account that others revoked in the last 14 days and that it has not regained,
+   * newest first, at most 20.
+   */
   findEnded(accountId: string): Promise<EndedAccess[]> {
     return this.database.query(
       `SELECT c.created_at AS "endedAt", CASE c.action WHEN 'grant.deleted' THEN c.target END AS target, a.name AS owner
@@ -79,12 +82,12 @@ export class ChangesRepository {
     );
   }
 
-  /** Deletes those of the oldest 10,000 changes that were recorded before a time. @returns how many */
+  /** Deletes changes recorded before a time, among the oldest 10,000. @returns the number deleted */
   deleteBefore(time: Date): Promise<number> {
     return this.delete('created_at < $1 AND id = ANY (ARRAY(SELECT id FROM changes ORDER BY id LIMIT 10000))', time);
   }
 
-  /** Deletes at most 10,000 of the facts that were recorded before a time. @returns how many */
+  /** Deletes at most 10,000 facts recorded before a time. @returns the number deleted */
   deleteFactsBefore(time: Date): Promise<number> {
     const old = 'SELECT id FROM changes WHERE is_fact AND created_at < $1 LIMIT 10000';
     return this.delete(`id = ANY (ARRAY(${old}))`, time);

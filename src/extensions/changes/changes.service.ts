@@ -4,7 +4,7 @@ import type { ChangeDto, ChangeListDto, ChangesQueryDto } from './change.dto.js'
 import { ChangesRepository, type ChangeRow } from './changes.repository.js';
 
 const KEPT_DAYS = 90;
-/** Rows that only handlers of events read, such as the end of a release. */
+/** Retention of rows that only event handlers read, such as the result of a release. */
 const FACTS_KEPT_DAYS = 7;
 const DAY_MS = 86_400_000;
 
@@ -13,7 +13,10 @@ const DAY_MS = 86_400_000;
 export class ChangesService {
   constructor(private readonly changesRepository: ChangesRepository) {}
 
-  /** One page of the changes that concern an account, newest first. @throws InvalidInputError for another cursor */
+  /**
+   * Returns a page of the changes that concern an account, newest first. @throws InvalidInputError for an invalid
+   * cursor
+   */
   async list(accountId: string, query: ChangesQueryDto): Promise<ChangeListDto> {
     const { since = null, actor = null, credential = null, target = null, limit = 100, cursor } = query;
     const beforeId = cursor === undefined ? null : decodeCursor(cursor, accountId);
@@ -48,7 +51,7 @@ function toChangeDto(row: ChangeRow): ChangeDto {
   };
 }
 
-/** A table (RFC 4180) with a first line of names. */
+/** Returns a table (RFC 4180) whose first line has the names. */
 export function toCsv(changes: ChangeDto[]): string {
   const names = 'createdAt,action,target,targetId,accountId,actor,actorId,credentialId,before,after';
   const lines = changes.map(({ createdAt, action, target, accountId, actor, credentialId, before, after }) =>
@@ -62,7 +65,7 @@ export function toCsv(changes: ChangeDto[]): string {
   return [names, ...lines, ''].join('\r\n');
 }
 
-/** A string that a spreadsheet would take for a formula begins with an apostrophe. */
+/** Returns a cell. A string that spreadsheets would treat as a formula gets a leading apostrophe. */
 function cell(text: string): string {
   const literal = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(literal) ? `"${literal.replaceAll('"', '""')}"` : literal;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { html, type Html, list, PageSlot, type SlotRequest, timeOf } from '../../extension.js';
 import { ChangesRepository } from './changes.repository.js';
 
-/** Tells on the first page which access of the person has ended. */
+/** Shows on the first page which access of the person was revoked or has expired. */
 @Injectable()
 export class EndedAccessSlot {
   constructor(private readonly changesRepository: ChangesRepository) {}

@@ -1,9 +1,9 @@
 /**
- * `/ui/s/{slug}`, the page to which a browser is led that opens the MCP address of a server. Every signed-in person may ask; the services decide as for REST. What does not exist and what the person may not
- * know of are one page.
+ * `/ui/s/{slug}`: a server. A browser that opens its MCP address is redirected here. Every signed-in person can open
+ * the page; the services decide as for REST. Missing and hidden servers have the same page.
  *
- * Forms of servers, also shown in the catalogue: `set-up` creates a connection to the server in a namespace of the person, `ask`
- * requests access with the message `text`.
+ * Forms of servers, also shown in the catalogue: `set-up` creates a connection to the server in a namespace of the
+ * person, `ask` requests access with the message `text`.
  */
 import { Controller, Get, Optional, Post } from '@nestjs/common';
 import {
@@ -140,7 +140,7 @@ export class AddressesController {
     const pathOf = (connectionId: string) => `${namespace}/${encodeURIComponent(connectionId)}`;
     const exists = await this.accounts.may(person, 'discover', { kind: 'connection', namespace, name: id });
     try {
-      // Who renamed it keeps the name.
+      // Keeps the name of an existing connection, which might have been renamed.
       const sent = exists ? { server: body.server } : body;
       const { created } = await this.connections.set(person, `${namespace}/${id}`, sent);
       return created ? `ui/add/${pathOf(id)}/tools` : `ui/c/${pathOf(id)}?done=set-up`;

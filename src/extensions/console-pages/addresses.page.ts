@@ -1,4 +1,3 @@
-/** The page of a server. */
 import {
   badge,
   button,
@@ -22,7 +21,7 @@ import { newNamespaceFields } from './add/add.page.js';
 export type Server = Awaited<ReturnType<Servers['detail']>>;
 export type AccessRequest = Awaited<ReturnType<Grants['listOwnRequests']>>['requests'][number];
 
-/** Tools of a server on its page. */
+/** Displayed tools of a server. */
 const TOOLS_MAX = 200;
 
 /** A server on a card or page, with the rights of the person. */
@@ -30,13 +29,12 @@ export interface ServerView {
   server: Server;
   slug: string;
   mayCall: boolean;
-  /** The newest request of the account for access. */
+  /** The account's newest request for access. */
   request: AccessRequest | undefined;
-  /** The proposed name of the first namespace; null for a person who has one. */
+  /** The proposed name of the first namespace; null if the person already has one. */
   newNamespace: string | null;
 }
 
-/** The page of a server. */
 export function serverPage(view: ServerView, forms: FormsView & { connect: Html; parts?: Html[] }): Framed {
   const { server } = view;
   const { tools } = server;
@@ -79,14 +77,13 @@ ${actionsOf(view, forms)}`,
   };
 }
 
-/** The titles of the values that a connection to a server must have. */
+/** Returns the titles of the values that a connection to a server requires. */
 function requiredOf({ connections }: Server): string[] {
   const { configSchema = {} } = connections[0] ?? {};
   const properties = configSchema.properties as Record<string, { title?: string }> | undefined;
   return ((configSchema.required as string[] | undefined) ?? []).map((name) => properties?.[name]?.title ?? name);
 }
 
-/** The state of a server for the person, as a badge. */
 export function stateOf({ server, mayCall, request }: ServerView): Html {
   if (server.suspended) return badge('Suspended', 'held');
   if (!mayCall) return request?.state === 'open' ? badge('Requested', 'wait') : badge('Restricted', 'held');
@@ -94,7 +91,7 @@ export function stateOf({ server, mayCall, request }: ServerView): Html {
   return requiredOf(server).length > 0 ? badge('Needs values', 'wait') : badge('Ready', 'ok');
 }
 
-/** The description of a server, its needs, and the warnings of the scan. */
+/** Renders the description of a server, its requirements, and the warnings of the scan. */
 export function factsOf({ server, mayCall }: ServerView): Html {
   const { qualifiedName, description, tools, security, suspended, remote, currentReleaseId } = server;
   const warnings = security?.warnings ?? [];
@@ -119,7 +116,7 @@ ${
 }`;
 }
 
-/** The next steps of the person, as forms below the page of the server. */
+/** Renders the person's next steps, as forms under the page of the server. */
 export function actionsOf({ server, mayCall, request, newNamespace }: ServerView, forms: FormsView): Html | false {
   if (server.suspended) return false;
   if (mayCall) {

@@ -1,4 +1,4 @@
-/** The access page of a server, a connection or a namespace, with the one form that grants access. */
+/** The access page of a server, a connection or a namespace, with the form that grants access. */
 import {
   button,
   buttonLink,
@@ -30,49 +30,50 @@ import { ADD_STEPS } from './add/add.page.js';
 type AccessRequest = Awaited<ReturnType<Grants['listServerRequests']>>['requests'][number];
 type GrantList = Awaited<ReturnType<Grants['list']>>;
 
-/** Sentences for the word in the address after a form. */
+/** Messages for the word in the address after a form. */
 export const DONE = {
   granted: 'Access is granted.',
   refused: 'The request is refused. The account reads your reason.',
   ended: 'The access is revoked.',
 } as const;
 
-/** Content of the page. */
 interface TargetAccessView extends FormsView {
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
   target: Target;
   owner: string;
   isOrganization: boolean;
   granted: GrantList;
-  /** Grants of the namespace of a connection. */
+  /** For a connection, the grants of its namespace. */
   ofNamespace: GrantList['grants'];
   /** Open requests for a server. */
   requests: AccessRequest[];
   /** The names of tools that a grant can be limited to. */
   tools: string[];
-  /** The server was just added. */
+  /** True if the server was just added. */
   isAdding: boolean;
   notice: string | null;
 }
 
-/** The path of the page from the root of the service. */
+/** Returns the path of the page, relative to the root of the service. */
 export function accessPath(target: TargetName): string {
   return `ui/access/${target.kind}/${encodeURIComponent(qualifiedNameOf(target))}`;
 }
 
-/** The link to the access page of a target; null unless the person administers it. */
+/** Returns the link to the access page of a target; null unless the person administers it. */
 export async function accessLinkOf(accounts: Accounts, person: SessionCaller, name: TargetName) {
   const target = await accounts.target(person, 'administer', name);
   return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));
 }
 
-/** A link to the recorded calls of a target. @param name of the connection as `namespace/connectionId`, the server or the namespace */
+/**
+ * Returns a link to the recorded calls of a target. @param name `namespace/connectionId`, or the name of the server or
+ * namespace
+ */
 export function callsLink(root: string, name: string): Html {
   return buttonLink(`${root}ui/calls?${new URLSearchParams({ target: name }).toString()}`, 'Calls');
 }
 
-/** The path of the page of a target. */
 function pathOf({ kind, namespace, name }: TargetName): string {
   if (kind === 'namespace') return `ui/n/${namespace}`;
   return kind === 'server'
@@ -114,7 +115,7 @@ ${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${i
   };
 }
 
-/** The open requests, each with the form that grants access to its account, and the one that refuses it. */
+/** Returns the open requests, each with one form that grants access and one that rejects it. */
 function requestsCard(view: TargetAccessView): Html | false {
   const { requests } = view;
   const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
@@ -131,9 +132,9 @@ function requestsCard(view: TargetAccessView): Html | false {
 }
 
 /**
- * The form that grants access to accounts: at a level, for some tools or all, until a day or without an end.
+ * Returns the form that grants access to accounts: at a level, for some tools or all, until a day or without expiry.
  *
- * @param request whose account gets the access, instead of accounts that are typed
+ * @param request whose account gets the access, instead of entered accounts
  */
 function grantForm(view: TargetAccessView, request?: AccessRequest): Html {
   const levels = ['call', 'manage'].map((level) => [level, `${level} the ${view.target.kind}`] as const);

@@ -3,7 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { ChangeEvent } from './event.types.js';
 
-/** An event for one handler, in its n-th attempt. */
+/** An event for one handler, with its number of attempts. */
 export interface Delivery extends Omit<ChangeEvent, 'target'> {
   handler: string;
   attempts: number;
@@ -11,12 +11,12 @@ export interface Delivery extends Omit<ChangeEvent, 'target'> {
   targetName: string;
 }
 
-/** Handlers of events, and their deliveries that are still open. */
+/** Handlers of events, and their open deliveries. */
 @Injectable()
 export class EventDeliveriesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Registers handlers. They receive the changes that are recorded from their first registration on. */
+  /** Registers handlers. They receive changes that are recorded after their first registration. */
   async register(handlers: Map<string, string[]>): Promise<void> {
     for (const [name, actions] of handlers) {
       await this.database.query(
@@ -33,8 +33,8 @@ export class EventDeliveriesRepository {
   }
 
   /**
-   * Claims events that are due for a handler, for one minute: of each target only the oldest, which one step of the recursion finds
-   * by the index, however many events wait behind it.
+   * Claims events that are due for a handler, for one minute: only the oldest of each target, which each step of the
+   * recursion finds by the index, however many events wait behind it.
    */
   async claim(handler: string, limit: number): Promise<Delivery[]> {
     const [deliveries] = await this.database.query<[Delivery[], number]>(
@@ -68,7 +68,7 @@ export class EventDeliveriesRepository {
     ]);
   }
 
-  /** Records a failure. @param waitSeconds until the next attempt; null: there is none */
+  /** Records a failure. @param waitSeconds until the next attempt; null: no further attempt */
   async fail({ id, handler }: Delivery, error: string, waitSeconds: number | null): Promise<void> {
     await this.database.query(
       `UPDATE event_deliveries SET error = $3, failed_at = CASE WHEN $4::float IS NULL THEN now() END,
@@ -79,7 +79,7 @@ export class EventDeliveriesRepository {
   }
 }
 
-/** Handlers with deliveries that were given up, most first: `Module.Provider.method (2 events, last error: …)`. */
+/** Returns the handlers with abandoned deliveries, most first: `Module.Provider.method (2 events, last error: …)`. */
 export async function failedHandlers(database: { query<T>(sql: string): Promise<T> }): Promise<string[]> {
   const rows = await database.query<{ name: string }[]>(
     `SELECT format('%s (%s, last error: %s)', handler, CASE count(*) WHEN 1 THEN '1 event' ELSE count(*) || ' events' END,

@@ -1,4 +1,3 @@
-/** Kinds of targets in the record of changes. */
 type Kind =
   | 'account'
   | 'limit'

@@ -4,20 +4,19 @@ import { type Delivery, EventDeliveriesRepository } from './event-deliveries.rep
 import type { ChangeEvent } from './event.types.js';
 import { EventMarker } from './on-event.decorator.js';
 
-/** Calls a method with an event. */
 type Handle = (event: ChangeEvent) => Promise<unknown>;
 
 const EVERY_MS = 1_000;
-/** Maximum number of concurrent deliveries of a process to one handler. */
+/** Concurrent deliveries of a process to one handler. */
 const CONCURRENT_MAX = 16;
-/** Shorter than the minute for which an event is taken. */
+/** Shorter than the minute for which an event is claimed. */
 const HANDLER_MS_MAX = 30_000;
 const ATTEMPTS_MAX = 15;
 const WAIT_SECONDS_MAX = 3_600;
 const UNSEEN_MS_MAX = 7 * 24 * HOUR_MS;
 const ERROR_CHARS_MAX = 500;
 
-/** Delivers the rows of `changes` to the methods with `@OnEvent`. Without such a method it does nothing. */
+/** Delivers the rows of `changes` to the methods with `@OnEvent`. Idle without such a method. */
 @Injectable()
 export class EventsService implements OnApplicationBootstrap {
   private readonly logger = new Logger('events');
@@ -45,7 +44,7 @@ export class EventsService implements OnApplicationBootstrap {
     this.intervalSchedule.every('delivery of events', EVERY_MS, () => this.deliver());
   }
 
-  /** Delivers the events that are due. A slow handler delays its own events only. */
+  /** Delivers the events that are due. A slow handler delays only its own events. */
   async deliver(): Promise<void> {
     const deliverAll = async ([name, handle]: [string, Handle]) => {
       for (let due; (due = await this.eventDeliveriesRepository.claim(name, CONCURRENT_MAX)).length > 0;) {

@@ -29,7 +29,7 @@ export class FinishedCallsService implements OnApplicationBootstrap {
   }
 }
 
-/** @returns null for other methods than `tools/call`, and for later additions to a row */
+/** @returns null for methods other than `tools/call`, and for later additions to a row */
 function eventOf(part: Invocation | ConnectionCall): CallEvent | null {
   const { id, at, method, rpcMethod, toolName, outcome, caller } = part;
   if (rpcMethod !== 'tools/call' || method == null) return null;

@@ -18,7 +18,7 @@ const LATE = Symbol('late');
 
 type Hook = DecoratedMethod<HookOptions>;
 
-/** The call is rejected because a hook has failed; the log says why. */
+/** The call is rejected because a hook failed; the log has the reason. */
 class HookFailedError extends errorOf('unavailable') {
   constructor(module: string) {
     super(
@@ -27,7 +27,7 @@ class HookFailedError extends errorOf('unavailable') {
   }
 }
 
-/** Runs the methods with `@BeforeCall` and `@AfterCall`. Without such a method calls pass by. */
+/** Runs the methods with `@BeforeCall` and `@AfterCall`. Without such a method, calls are passed on unchanged. */
 @Injectable()
 export class CallHooksService implements OnModuleInit, CallHookRunner {
   private readonly logger = new Logger('hooks');
@@ -60,7 +60,7 @@ export class CallHooksService implements OnModuleInit, CallHookRunner {
     return replaced;
   }
 
-  /** @returns what replaces the arguments or the result; null for nothing */
+  /** @returns the new arguments or result; null if unchanged */
   private async run(hook: Hook, ...args: unknown[]): Promise<Record<string, unknown> | null> {
     const running = this.modules.getStore() ?? [];
     const { name, module, options } = hook;

@@ -4,8 +4,8 @@ import type { DataSource } from 'typeorm';
 import { CallEvents, LogsModule, Metrics, resourceOf, roleModule } from '../../extension.js';
 
 /**
- * Sends runtime logs to a collector, where one is set. Global, because Nest stops global modules after all others: what
- * LogsModule writes at shutdown is sent as well.
+ * Sends runtime logs to a collector, if one is set. Global, because Nest stops global modules after all others: lines
+ * that LogsModule writes at shutdown are sent as well.
  */
 @Global()
 @Module({})

@@ -7,16 +7,16 @@ import type { DataSource } from 'typeorm';
 import { LogNamesRepository, WriteBehind, type LogNames } from '../../extension.js';
 import type { CallEvents, ConnectionCall, Invocation, Metrics } from '../../extension.js';
 
-/** Records in a request to the collector. */
+/** Records per request to the collector. */
 const BATCH_MAX = 512;
 
-/** Characters of records that wait. More are dropped and counted as `log export` in `slipway_buffer_dropped_total`. */
+/** Characters of waiting records. More are dropped and counted as `log export` in `slipway_buffer_dropped_total`. */
 const CHARS_MAX = 16 * 1024 * 1024;
 
-/** Servers and connections whose names are remembered. */
+/** Servers and connections whose names are cached. */
 const NAMES_MAX = 50_000;
 
-/** Time at shutdown for what waits. */
+/** Time at shutdown for the waiting records. */
 const LAST_SEND_MS_MAX = 2_000;
 
 /** Severity numbers of OpenTelemetry by level; other levels are sent as `info`. */
@@ -29,9 +29,9 @@ type Part = Invocation | ConnectionCall;
 type LogRecord = Omit<ReadableLogRecord, 'resource'>;
 
 /**
- * Sends runtime logs of servers and connections to a collector by OTLP over HTTP, besides storing them. Endpoint and
- * headers are those of the standard environment variables, which the library reads; it repeats what the collector could not
- * take yet. What cannot be sent is counted.
+ * Sends runtime logs of servers and connections to a collector by OTLP over HTTP, in addition to storing them. Endpoint
+ * and headers are those of the standard environment variables, which the library reads; it retries what the collector
+ * could not accept yet. Records that cannot be sent are counted.
  */
 export class LogExport implements OnApplicationShutdown {
   private readonly logger = new Logger('log export');
@@ -74,7 +74,7 @@ export class LogExport implements OnApplicationShutdown {
         const names = { 'slipway.server': server, 'slipway.connection': connection, 'slipway.account': account };
         records.push({ ...record, resource: this.resource, attributes: { ...record.attributes, ...names } });
       }
-      // Code 0: the collector took them.
+      // Code 0: the collector accepted them.
       const { code, error } = await new Promise<{ code: number; error?: Error }>((resolve) => {
         this.exporter.export(records, resolve);
       });
@@ -98,7 +98,7 @@ export class LogExport implements OnApplicationShutdown {
 /** One object: the library groups records by it. */
 const SCOPE = { name: 'slipway' };
 
-/** A record of each line, of each exception, and of the request. */
+/** Yields a record for each line, for each exception, and for the request. */
 function* recordsOf(part: Part): Generator<LogRecord> {
   const { id, method, url, rpcMethod, toolName, status, outcome, lines, exceptions } = part;
   const common = { 'slipway.invocation.id': id };
@@ -110,7 +110,7 @@ function* recordsOf(part: Part): Generator<LogRecord> {
       'exception.message': message,
     });
   }
-  // The part of the process that answered the request.
+  // Only the part of the process that responded to the request has a method.
   if (!method) return;
   const level = outcome === 'ok' ? 'info' : 'warn';
   const subject = [rpcMethod, toolName].filter(Boolean).join(' ') || `${method} ${url ?? ''}`;

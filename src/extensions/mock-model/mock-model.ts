@@ -18,10 +18,9 @@ import { ModelClient } from './model-client.js';
 const PARALLEL_MAX = 8;
 const SLOT_WAIT_MS = 2_000;
 
-/** A namespace may use a quarter of the day's requests. */
+/** A namespace can use a quarter of the day's requests. */
 const NAMESPACE_PART = 4;
 
-/** The operator's language model. */
 @Injectable()
 export class MockModel implements MockModelProvider, OnModuleInit, OnApplicationShutdown {
   private readonly slots = KeyedLimiter.fair(PARALLEL_MAX, SLOT_WAIT_MS);

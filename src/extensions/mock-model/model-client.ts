@@ -4,13 +4,11 @@ import { discard, type Egress, isObject, MockModelError, parseBounded, readWithi
 interface ModelDialect {
   url: URL;
   headers: Record<string, string>;
-  /** The request body for a prompt. */
   body(system: string, prompt: string): string;
-  /** The text of a response; null without one. */
+  /** Returns the string of a response; null without one. */
   text(answer: unknown): string | null;
 }
 
-/** Address and name of a language model. */
 interface ModelEndpoint {
   /** A base such as `https://api.openai.com/v1`, or the whole URL. */
   url: string;
@@ -18,10 +16,9 @@ interface ModelEndpoint {
   model: string;
 }
 
-/** Longest response body. */
+/** Bytes of a response body. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** Client of the operator's language model. */
 export class ModelClient {
   private readonly dialect: ModelDialect;
 
@@ -35,7 +32,7 @@ export class ModelClient {
     this.dialect = isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
   }
 
-  /** The model's answer. Redirects are not followed: they would receive the key. @throws MockModelError */
+  /** Returns the model's response. Does not follow redirects, which would receive the key. @throws MockModelError */
   async complete(system: string, prompt: string, signal: AbortSignal): Promise<string> {
     const answer = await this.post(this.dialect.body(system, prompt), signal);
     const text = this.dialect.text(answer);
@@ -61,7 +58,7 @@ export class ModelClient {
   }
 }
 
-/** Longest answer of a model; a tool's result is rarely longer. */
+/** Tokens of a response; a tool's result is rarely longer. */
 const ANSWER_TOKENS_MAX = 2_000;
 
 function toFailure(error: unknown, signal: AbortSignal): Error {
@@ -109,7 +106,7 @@ function openAi(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
   };
 }
 
-/** The URL with its last path segments, which are added when missing. */
+/** Returns the URL with its last path segments, which are appended if missing. */
 function ending(url: URL, end: RegExp, added: string): URL {
   if (end.test(url.pathname)) return url;
   const fullUrl = new URL(url);

@@ -5,7 +5,7 @@ import { RegistryController } from './registry.controller.js';
 import { RegistryService } from './registry.service.js';
 import { RegistrySlots } from './registry.slots.js';
 
-/** People search the official MCP registry and add servers from it. */
+/** Searches the official MCP registry, and adds servers from it. */
 @Module({ controllers: [RegistryController], providers: [RegistryService, RegistrySlots] })
 export class OfficialRegistryModule {}
 

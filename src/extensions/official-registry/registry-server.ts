@@ -1,25 +1,25 @@
 /**
- * Reads entries of the official MCP registry: documents of `server.json` (schema of 11 December 2025), as `GET /v0.1/servers` lists
- * them. Everything is untrusted: values of other types are left out, strings are cut, and an entry without a name is skipped.
+ * Reads entries of the official MCP registry: documents of `server.json` (schema of 11 December 2025), as `GET
+ * /v0.1/servers` lists them. Everything is untrusted: values of other types are left out, strings are cut, and an entry
+ * without a name is skipped.
  */
 import { isObject, visible, type JsonObject } from '../../extension.js';
 
-/** Servers of a page. */
 export const SERVERS_MAX = 30;
 
 const NAME_CHARS_MAX = 200;
 const TEXT_CHARS_MAX = 500;
 const URL_CHARS_MAX = 2_000;
 
-/** Remotes, packages, and values of each that are read. */
+/** Remotes and packages that are read, and values of each. */
 const LIST_MAX = 20;
 
-/** A package that a shell and its runner take as one word: a name or an image. */
+/** A package that a shell and its runner treat as one word: a name or an image. */
 const PACKAGE = /^[\w@][\w@./:+-]*$/;
 
 const VERSION = /^[\w.+-]+$/;
 
-/** The command that runs a package of a registry on a machine. */
+/** The command that runs a package of each registry. */
 const RUNNERS: Record<string, (identifier: string, version: string) => { command: string; args: string[] }> = {
   npm: (name, version) => ({ command: 'npx', args: ['-y', version === '' ? name : `${name}@${version}`] }),
   pypi: (name, version) => ({ command: 'uvx', args: [version === '' ? name : `${name}@${version}`] }),
@@ -42,10 +42,10 @@ export type Way =
   | {
       kind: 'remote';
       url: string;
-      /** The URL has variables in braces, which a person must replace. */
+      /** Variables in braces in the URL, which a person must replace. */
       variables: NeededValue[];
       headers: NeededValue[];
-      /** Headers with a value that the registry names. */
+      /** Headers whose value the registry defines. */
       fixedHeaders: Record<string, string>;
     }
   | {
@@ -54,14 +54,13 @@ export type Way =
       variables: NeededValue[];
     };
 
-/** A server of the registry. */
 export interface RegistryServer {
   name: string;
   title: string;
   description: string;
   version: string;
   isDeprecated: boolean;
-  /** The page of its source code or its site. Begins with `https://`. */
+  /** The page of its source code or its site. Starts with `https://`. */
   page: string | null;
   ways: Way[];
 }
@@ -130,7 +129,7 @@ function readPackage({ registryType, identifier, version, transport, ...remainin
   );
   const variables = inputs.map((input) => toNeededValue(String(input.name), input));
   const required = variables.filter(({ isRequired }) => isRequired);
-  // A container has the variables of its command only.
+  // A container receives only the variables of its command.
   const passed = command === 'docker' ? required.flatMap((variable) => ['-e', variable.name]) : [];
   return {
     kind: 'command',
@@ -148,7 +147,7 @@ function readPackage({ registryType, identifier, version, transport, ...remainin
   };
 }
 
-/** The words of an argument on the command line; a value that a person must enter is in angle brackets. */
+/** Returns the words of an argument on the command line; a value that a person must enter is in angle brackets. */
 function toWords({ type, name, value, default: fallback, valueHint, isRequired }: JsonObject): string[] {
   const preset = [value, fallback].find((text) => typeof text === 'string');
   const flag = type === 'named' ? textOf(name, NAME_CHARS_MAX) : '';
@@ -172,7 +171,7 @@ function toNeededValue(name: string, input: unknown, isRequired = false): Needed
 
 const objectsIn = (list: unknown, most = LIST_MAX) => (Array.isArray(list) ? list.slice(0, most).filter(isObject) : []);
 
-/** A string for people, without control characters and marks of direction, and cut. */
+/** Returns a string for people: cut, and without control characters and direction marks. */
 function textOf(value: unknown, charsMax: number): string {
   return typeof value === 'string' ? visible(value.slice(0, charsMax * 4), charsMax).trim() : '';
 }

@@ -1,4 +1,6 @@
-/** The page of `/ui/registry`: a card for each server, with what it needs, and a form that opens it at *Add a server*. */
+/**
+ * The page `/ui/registry`: a card for each server with its requirements, and a form that opens it at *Add a server*.
+ */
 import {
   badge,
   button,
@@ -20,7 +22,7 @@ import type { RegistryPage } from './registry.service.js';
 
 interface RegistryView {
   token: Html;
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
   host: string;
   q: string;
@@ -81,7 +83,7 @@ function wayPart({ token, root }: RegistryView, server: RegistryServer, way: Way
     );
     return formOf({ token, address }, 'find', hidden, button('Add', { look: 'small', about: `Add: ${server.title}` }));
   };
-  // The name of a server in an mcp.json is what the page shows of it.
+  // The name in the mcp.json is the title on the page.
   const configOf = (config: object) => JSON.stringify({ mcpServers: { [server.title]: config } });
   if (way.kind === 'command') {
     const { command, args, env } = way.config;

@@ -7,17 +7,16 @@ const TIMEOUT_MS = 5_000;
 
 const BYTES_MAX = 2 * 1024 * 1024;
 
-/** How long a page of the registry is kept, and how long a failure. */
+/** How long a page of the registry is cached, and how long a failure. */
 const FRESH_MS = 5 * 60_000;
 const FAILED_MS = 10_000;
 
 const CACHED_MAX = 32;
 
-/** Requests of an account and of all accounts that run concurrently. */
+/** Concurrent requests of one account and of all accounts. */
 const EACH_MAX = 2;
 const ALL_MAX = 6;
 
-/** A page of the servers of the registry. */
 export interface RegistryPage {
   servers: RegistryServer[];
   /** Null on the last page. */
@@ -28,12 +27,12 @@ export interface RegistryPage {
 export class RegistryUnavailableError extends errorOf('unavailable') {}
 
 /**
- * Reads the official MCP registry under the egress policy: its newest servers, or those whose name contains words. One page is one
- * request of at most 5 s and 2 MB. Pages are kept for 5 min in this process, and failures for 10 s.
+ * Reads the official MCP registry under the egress policy: its newest servers, or those whose name contains words. One
+ * page is one request of at most 5 s and 2 MB. This process caches pages for 5 min, and failures for 10 s.
  */
 @Injectable()
 export class RegistryService {
-  /** Pages by URL, the least recently used one first. */
+  /** By URL, the least recently used first. */
   private readonly pages = new Map<string, { page: Promise<RegistryPage>; until: number }>();
   private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX, TIMEOUT_MS);
   private readonly logger = new Logger(RegistryService.name);
@@ -43,12 +42,14 @@ export class RegistryService {
     @Inject(REGISTRY_BASE) private readonly base: string,
   ) {}
 
-  /** The host of the registry. */
   get host(): string {
     return new URL(this.base).host;
   }
 
-  /** Returns a page of servers. @param cursor of the page before; null for the first one @throws RegistryUnavailableError */
+  /**
+   * Returns a page of servers. @param cursor of the previous page; null for the first one @throws
+   * RegistryUnavailableError
+   */
   async search(accountId: string, q: string, cursor: string | null): Promise<RegistryPage> {
     const query = new URLSearchParams({ limit: String(SERVERS_MAX), version: 'latest' });
     if (q !== '') query.set('search', q);

@@ -6,7 +6,7 @@ import { encodeStatus } from './otlp-records.js';
 /** The media types of protobuf; exporters send the first one. */
 export const PROTOBUF = ['application/x-protobuf', 'application/protobuf'];
 
-/** Codes of gRPC by HTTP status; other statuses are 13, INTERNAL. */
+/** gRPC codes by HTTP status; other statuses are 13, INTERNAL. */
 const codes: Readonly<Record<number, number>> = {
   400: 3,
   401: 16,
@@ -20,7 +20,9 @@ const codes: Readonly<Record<number, number>> = {
   507: 8,
 };
 
-/** Responds to an exporter that sends protobuf with the Status of OTLP/HTTP in protobuf. JSON has the error body of REST. */
+/**
+ * Responds to an exporter that sends protobuf with the OTLP/HTTP Status in protobuf. JSON has the error body of REST.
+ */
 @Catch()
 export class OtlpErrorFilter extends ErrorFilter {
   override catch(thrown: unknown, host: ArgumentsHost): void {

@@ -10,16 +10,13 @@ import {
 } from '../../extension.js';
 import type { OtlpRecord } from './otlp-records.js';
 
-/** The result of grouping one export. */
 export interface GroupedRecords {
   invocations: IngestedInvocation[];
-  /** Number of records that were rejected. */
   rejected: number;
   /** Why the first of them was rejected. */
   reason: string;
 }
 
-/** The records of one trace. */
 interface Trace {
   times: number[];
   attributes: Map<string, string>;
@@ -27,19 +24,19 @@ interface Trace {
   exceptions: LogException[];
 }
 
-/** Traces in a request, and records of a trace in it. */
+/** Traces of a request, and records of each of them. */
 const ENTRIES_MAX = 1_000;
 
-/** Traces of a process whose starts are cached. */
+/** Traces whose starts are cached in this process. */
 const TRACES_MAX = 50_000;
 
-/** Lifetime after the last record of a trace. */
+/** Time after the last record of a trace. */
 const LIFETIME_MS = 15 * 60_000;
 
 /**
- * Caches when traces started: their records may come in several exports, seconds apart, and the id of an invocation contains
- * its time. Per process: records of a trace that reach another process, or come after the entry expired, become an
- * invocation of their own. Exporters keep their connection, and send most traces in one export.
+ * Caches when traces started: their records can arrive in several exports, seconds apart, and the id of an invocation
+ * contains its time. Per process: records of a trace that reach another process, or arrive after the entry expired,
+ * become a separate invocation. Exporters keep their connection, and send most traces in one export.
  */
 export class TraceStartCache {
   private readonly starts = new LRUCache<string, Date>({
@@ -48,7 +45,7 @@ export class TraceStartCache {
     ttl: LIFETIME_MS,
   });
 
-  /** The time a trace of a server started: `at` of its first call. */
+  /** Returns the start of a server's trace: `at` of its first call. */
   startOf(serverId: string, traceId: string, at: Date): Date {
     const key = `${serverId} ${traceId}`;
     const start = this.starts.get(key) ?? at;
@@ -57,15 +54,15 @@ export class TraceStartCache {
   }
 }
 
-/** Key of the records without a trace. */
+/** Key of records without a trace. */
 const NO_TRACE = '';
 
-/** Records that are read in one turn of the event loop. */
+/** Records per turn of the event loop. */
 const RECORDS_PER_TURN = 5_000;
 
 /**
- * Groups log records into invocations: one per trace, and one for all records without a trace. Of several values of a
- * request's attribute the first counts. A request without attributes is a `POST` of unknown outcome.
+ * Groups log records into invocations: one per trace, and one for all records without a trace. If a request's attribute
+ * has several values, the first is used. A request without attributes becomes a `POST` of unknown outcome.
  */
 export async function groupRecords(
   serverId: string,
@@ -99,7 +96,7 @@ export async function groupRecords(
 
 const digestOf = (value: unknown) => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
-/** @returns why the record is rejected; null if it is added */
+/** @returns why the record is rejected; null if it was added */
 function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string | null {
   const at = record.at ?? now;
   const problem = timeProblem(at, now);

@@ -8,7 +8,7 @@ const require = createRequire(import.meta.url);
 const library = () => require('protobufjs/light.js') as typeof protobuf;
 
 /**
- * The fields of OTLP logs that are read, with the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,
+ * The OTLP log fields that are read, with the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,
  * `logs_service.proto`); other fields are skipped. Names are those of OTLP's JSON form.
  */
 const FIELDS = {
@@ -64,12 +64,12 @@ const FIELDS_MAX = 200_000;
 
 let types: Record<string, protobuf.Type> | undefined;
 
-/** The response to an export; without `partialSuccess` all records were accepted. */
+/** The response to an export; without `partialSuccess`, all records were accepted. */
 export interface ExportAnswer {
   partialSuccess?: { rejectedLogRecords: number; errorMessage: string };
 }
 
-/** The response to an export that failed, with a code of gRPC. */
+/** The response to a failed export, with a gRPC code. */
 export interface ExportStatus {
   code: number;
   message: string;
@@ -81,24 +81,23 @@ export interface OtlpRecord {
   at: Date | null;
   /** `debug`, `info`, `warn` or `error`. */
   level: string;
-  /** The body as text, JSON text if it is structured; without a body the name of the event; null without both. */
+  /** The body as a string, JSON if it is structured; without a body the name of the event; null without both. */
   message: string | null;
   /** 32 lower-case hex digits; null without a trace. */
   traceId: string | null;
-  /** Attributes whose values are texts, numbers or booleans. */
+  /** Attributes whose values are strings, numbers or booleans. */
   attributes: Map<string, string>;
 }
 
 type Members = Record<string, unknown>;
-/** The value of an AnyValue. */
 type Plain = string | number | bigint | boolean | Plain[] | { [key: string]: Plain } | null;
 
-/** Maximum nesting of a structured value that is read. */
+/** Nesting of a structured value; deeper parts are not read. */
 const DEPTH_MAX = 20;
 
 /**
- * Reads the records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. Members of an
- * unexpected form are skipped.
+ * Reads the records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. Members of
+ * an unexpected form are skipped.
  *
  * @throws InvalidInputError if it is not such a request
  */
@@ -111,7 +110,7 @@ export function* recordsOf(request: unknown): Generator<OtlpRecord> {
   }
 }
 
-/** The elements of a list, which may be absent. @throws InvalidInputError if it is not a list of objects */
+/** Returns the elements of a list, which can be absent. @throws InvalidInputError if it is not a list of objects */
 function requiredList(value: Members, name: string): Members[] {
   const list = getOwn(value, name) ?? [];
   if (Array.isArray(list) && list.every((item) => isMembers(item) && !Array.isArray(item))) return list as Members[];
@@ -141,7 +140,7 @@ function toRecord(record: Members): OtlpRecord {
   };
 }
 
-/** The value of an AnyValue; null if it has none, or is nested too deep. */
+/** Returns the value of an AnyValue; null if it has none, or is nested too deeply. */
 function toPlain(value: unknown, depth = 0): Plain {
   if (!isMembers(value) || depth > DEPTH_MAX) return null;
   for (const [kind, read] of readers) {
@@ -171,7 +170,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** JSON text, with every digit of 64-bit numbers. */
+/** Returns JSON, with every digit of 64-bit numbers. */
 function jsonOf(value: Plain): string {
   if (typeof value === 'bigint') return String(value);
   if (Array.isArray(value)) return `[${value.map(jsonOf).join()}]`;
@@ -180,7 +179,7 @@ function jsonOf(value: Plain): string {
   return `{${pairs.join()}}`;
 }
 
-/** An integer like {@link numberOf}, exact also beyond 2^53. */
+/** Returns an integer like {@link numberOf}, exact even beyond 2^53. */
 function integerOf(value: unknown): number | bigint {
   const number = numberOf(value);
   if (Number.isSafeInteger(number)) return number;
@@ -189,7 +188,7 @@ function integerOf(value: unknown): number | bigint {
   return typeof value === 'string' && /^-?\d{1,20}$/.test(value) ? BigInt(value) : number;
 }
 
-/** A number from a number, digits, or the halves of a 64-bit number; 0 for anything else. Exact up to 2^53. */
+/** Returns a number from a number, digits, or the halves of a 64-bit number; 0 for anything else. Exact up to 2^53. */
 function numberOf(value: unknown): number {
   const { low, high } = isMembers(value) ? value : {};
   if (typeof low === 'number' && typeof high === 'number') return high * 2 ** 32 + (low >>> 0);
@@ -197,7 +196,7 @@ function numberOf(value: unknown): number {
   return Number.isFinite(number) ? number : 0;
 }
 
-/** A time from nanoseconds since 1970; 0 means none. */
+/** Returns a time from nanoseconds since 1970; 0 means none. */
 function timeOf(nanoseconds: unknown): Date | null {
   const date = new Date(Math.floor(numberOf(nanoseconds) / 1e6));
   return Number.isNaN(date.getTime()) || date.getTime() === 0 ? null : date;
@@ -219,7 +218,7 @@ function isMembers(value: unknown): value is Members {
   return typeof value === 'object' && value !== null;
 }
 
-/** An own member: decoded messages inherit defaults for fields that were not sent. */
+/** Returns an own member: decoded messages inherit defaults for fields that were not sent. */
 function getOwn(value: Members, name: string): unknown {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
@@ -229,14 +228,14 @@ function listOf(value: unknown, name: string): Members[] {
   return Array.isArray(list) ? (list as unknown[]).filter(isMembers) : [];
 }
 
-/** Requests and answers in protobuf. */
+/** Returns the types of requests and responses in protobuf. */
 function wireTypes(): Record<string, protobuf.Type> {
   return (types ??= library().Root.fromJSON(FIELDS).nested as Record<string, protobuf.Type>);
 }
 
 /**
- * Decodes an ExportLogsServiceRequest into an object like its JSON form, but bytes are Buffers and 64-bit numbers may be
- * objects. Only fields that were sent are own members.
+ * Decodes an ExportLogsServiceRequest into an object like its JSON form, but bytes are Buffers and 64-bit numbers can
+ * be objects. Only fields that were sent are own members.
  *
  * @throws InvalidInputError
  */
@@ -258,7 +257,6 @@ export function decodeExport(bytes: Buffer): object {
   }
 }
 
-/** Encodes the Status of a failed export. */
 export function encodeStatus(status: ExportStatus): Buffer {
   const { Status } = wireTypes();
   return Buffer.from(Status.encode(Status.fromObject(status)).finish());

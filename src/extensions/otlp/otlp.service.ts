@@ -11,7 +11,7 @@ export class OtlpService {
   constructor(private readonly logs: Logs) {}
 
   /**
-   * Accepts an export, except for the records that cannot be stored.
+   * Accepts an export, except records that cannot be stored.
    *
    * @param request an ExportLogsServiceRequest, decoded
    * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
@@ -19,7 +19,7 @@ export class OtlpService {
   async takeExport(server: ServerRef, request: unknown): Promise<ExportAnswer> {
     const records = recordsOf(request);
     const { invocations, rejected, reason } = await groupRecords(server.id, records, new Date(), this.traceStarts);
-    // The fields of a trace's request are those of its first export; lines of later exports are added.
+    // The request of a trace has the fields of its first export; lines of later exports are added.
     const parts = invocations.flatMap((invocation) => {
       const { id, lines, exceptions } = invocation;
       return [

@@ -1,10 +1,10 @@
 /**
- * `/ui/o/{name}`: an organization, by its name or its id. A guest sees its own role, a member who else there is, an editor also
- * namespaces and requests for access, an owner everything. The operator manages members and keys. For everybody else it looks like
- * one that does not exist.
+ * `/ui/o/{name}`: an organization, by its name or its id. A guest sees its own role, a member all members, an editor
+ * also namespaces and access requests, an owner everything. Operators manage members and keys. For everybody else it
+ * returns 404.
  *
- * Each form has an address below the page, with the id of the organization; a rejected one is shown again with the reason. The
- * link of an invitation, a new key and the names of the keys of a removed member are shown once.
+ * Each form has an address under the page, with the id of the organization; a rejected one is shown again with the
+ * reason. The link of an invitation, a new key and the names of the keys of a removed member are shown once.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import { isUUID } from 'class-validator';

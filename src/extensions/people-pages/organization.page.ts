@@ -1,4 +1,4 @@
-/** The page of `/ui/o/{name}`. A part that is null is not for the role of the person, and is left out. */
+/** The page `/ui/o/{name}`. A part that the role of the person cannot see is null, and left out. */
 import {
   actions,
   badge,
@@ -35,7 +35,7 @@ import {
   type ShownOnce,
 } from '../../extension.js';
 
-/** Sentences for the word in the address after a form. */
+/** Messages for the word in the address after a form. */
 export const DONE = {
   joined: 'You have joined the organization.',
   claimed: 'The namespace belongs to the organization.',
@@ -45,17 +45,16 @@ export const DONE = {
   uninvite: 'The invitation is revoked.',
 } as const;
 
-/** Content of the page. */
 export interface OrganizationView extends FormsView {
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
   id: string;
   name: string;
   role: MemberRole;
   notice?: Framed['notice'];
-  /** The person may leave. */
+  /** True if the person can leave. */
   isMember: boolean;
-  /** The person is no member, and manages members and keys as an operator. */
+  /** True if the person is not a member, and manages members and keys as an operator. */
   asOperator: boolean;
   /** A new key, or a new invitation. */
   once: ShownOnce | null;
@@ -63,7 +62,7 @@ export interface OrganizationView extends FormsView {
     members: { accountId: string; accountName: string; role: MemberRole }[];
     pagination: { currentPage: number; totalPages: number };
   } | null;
-  /** Unused invitations, the newest; a link has no account. Null for others than owners. */
+  /** The newest unused invitations; a link has no account. Null unless the person is an owner. */
   invited: { id: string; accountName: string | null; role: MemberRole | null; expiresAt: string }[] | null;
   namespaces: { name?: string }[] | null;
   requests: Awaited<ReturnType<Grants['listRequests']>> | null;
@@ -71,7 +70,7 @@ export interface OrganizationView extends FormsView {
   grants: { grants: GivenGrant[]; pagination: { totalCount: number } } | null;
 }
 
-/** A grant of what the organization owns. */
+/** A grant on a target of the organization. */
 interface GivenGrant extends ListedGrant {
   kind: 'server' | 'connection' | 'namespace';
   qualifiedName?: string;
@@ -86,7 +85,6 @@ const ROLE_MEANS: Record<MemberRole, string> = {
   guest: 'uses what was granted to the own account',
 };
 
-/** The page of an organization, as the person may see it. */
 export function organizationPage(view: OrganizationView): Framed {
   const { id, name, role, notice, rejected, members } = view;
   return {
@@ -120,7 +118,7 @@ ${formOf(view, 'leave', nameFields(name), button('Leave', { look: 'danger' }))}`
   };
 }
 
-/** The field into which the name of what goes is typed. */
+/** Returns the field in which the name of a record to delete is entered. */
 function nameFields(name: string): [Html, Field] {
   const attributes = html`autocomplete="off" spellcheck="false" required`;
   return [
@@ -151,7 +149,6 @@ ${pager('members', members.pagination, (page) => `${view.address}?page=${page}`)
   );
 }
 
-/** A new invitation. */
 function newLink(once: ShownOnce | null): Html | null {
   const { url, role, expiresAt } = once ?? {};
   if (url === undefined) return null;
@@ -159,7 +156,6 @@ function newLink(once: ShownOnce | null): Html | null {
 ${snippet('invitation', 'Invitation', url)}`;
 }
 
-/** The open invitations, and the form for a new one. */
 function invitedPart(view: OrganizationView): Html | false {
   const { role, invited } = view;
   const rows = (invited ?? []).map(({ id, accountName, role: memberRole, expiresAt }) => {

@@ -1,4 +1,3 @@
-/** The page `/ui/people`. */
 import {
   actions,
   badge,
@@ -30,7 +29,7 @@ import {
 type AccountList = Awaited<ReturnType<Accounts['list']>>;
 type ListedAccount = AccountList['accounts'][number];
 
-/** Sentences for the word in the address after a form. */
+/** Messages for the word in the address after a form. */
 export const DONE = {
   disabled: 'The account is disabled: its keys are refused, and nobody is signed in as it.',
   enabled: 'The account is enabled.',
@@ -38,15 +37,14 @@ export const DONE = {
   user: 'The account is no longer an operator.',
 } as const;
 
-/** Content of the page. */
 export interface PeopleView extends FormsView {
   root: string;
-  /** The account of the operator who reads the page. */
+  /** The account of the operator that reads the page. */
   ownId: string;
   q: string;
   people: AccountList;
   organizations: AccountList;
-  /** A new link, with the name of its account and its end. */
+  /** A new link, with the name of its account and its expiry. */
   once: ShownOnce | null;
   notice?: string;
 }

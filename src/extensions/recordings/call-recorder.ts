@@ -5,20 +5,20 @@ import { ConnectionEvents, DEPTH_MAX, groupBy, isObject, isWithinDepth, resultOf
 import { toStorableText, Vault, WriteBehind, type McpCall, type McpReply } from '../../extension.js';
 import { RecordingsRepository } from './recordings.repository.js';
 
-/** Bounds of the recording of one connection. */
+/** Limits of the recording of one connection. */
 const RECORDED_CALLS_MAX = 1_000;
 const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
 
-/** A longer call is not recorded. */
+/** Larger calls are not recorded. */
 const CALL_BYTES_MAX = 1024 * 1024;
 
-/** Calls buffered in this process while the database is unavailable; calls beyond it are not recorded. */
+/** Buffered calls in this process while the database is unavailable; further calls are not recorded. */
 const BUFFER_BYTES_MAX = 32 * 1024 * 1024;
 
 interface BufferedCall {
   connectionId: string;
   tool: string;
-  /** A {@link RecordedCall} as JSON text. */
+  /** A {@link RecordedCall} as JSON. */
   text: string;
   bytes: number;
 }
@@ -70,9 +70,9 @@ export class CallRecorder implements OnApplicationShutdown {
   private async write(batch: Map<number, BufferedCall>): Promise<void> {
     const calls = groupBy(batch.values(), ({ connectionId }) => connectionId);
     await this.database.transaction(async (tx) => {
-      // One order of locks in all processes, against deadlocks.
+      // One order of locks in all processes, to avoid deadlocks.
       for (const id of [...calls.keys()].sort()) {
-        // Null for a connection that was deleted or is recorded no longer.
+        // Null if the connection was deleted or is no longer recorded.
         const size = await this.recordingsRepository.lockActive(id, tx);
         if (!size) continue;
         for (const call of calls.get(id) ?? []) {

@@ -15,10 +15,9 @@ import {
 } from '../../extension.js';
 import { RecordingsService } from './recordings.service.js';
 
-/** Recorded calls that are shown. */
 const CALLS_MAX = 20;
 
-/** Longest part of arguments and of a result that is shown. */
+/** Displayed characters of arguments and of a result. */
 const SHOWN_CHARS_MAX = 1_000;
 
 /** The card *Recording* on the page of a connection. */
@@ -66,7 +65,7 @@ ${mayChange && (calls > 0 || enabled) && act('forget', 'Delete the recorded call
   }
 }
 
-/** A value as JSON, without its end if that is long. */
+/** Returns a value as JSON, cut if it is long. */
 function shorten(value: unknown): string {
   const text = jsonText(value, 2);
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;

@@ -6,7 +6,6 @@ import { transactionOf, type Actor, type ChangedConnection } from '../../extensi
 /** Duration of a recording, and retention of a recorded call. */
 const RETENTION = `interval '7 days'`;
 
-/** A recorded call. */
 export interface SealedCall {
   tool: string;
   /** Tool, arguments and result, sealed by the vault for the connection's row: they can contain secrets. */
@@ -15,17 +14,16 @@ export interface SealedCall {
   bytes: number;
 }
 
-/** The row of a connection. */
 export interface RecordableConnection {
   id: string;
-  /** The end of its recording; null while it is not recorded. */
+  /** End of the recording; null while it is off. */
   recordingUntil: Date | null;
   isMock: boolean;
 }
 
 /**
- * The rows of recorded calls, and the state of recording in the rows of connections. A call is stored for 7 days; the deletion of
- * the connection deletes it.
+ * The rows of recorded calls, and the recording state in the rows of connections. A call is stored for 7 days, or until
+ * its connection is deleted.
  */
 @Injectable()
 export class RecordingsRepository {
@@ -46,7 +44,7 @@ export class RecordingsRepository {
     return rows[0] ?? null;
   }
 
-  /** The recorded calls of a connection, counted by tool. */
+  /** Counts the recorded calls of a connection by tool. */
   tools(id: string): Promise<{ name: string; calls: number; bytes: number }[]> {
     return this.database.query(
       `SELECT tool AS name, count(*)::int AS calls, sum(bytes)::int AS bytes FROM recorded_calls
@@ -55,7 +53,7 @@ export class RecordingsRepository {
     );
   }
 
-  /** Finds a connection by its row, or by its namespace and id. */
+  /** Finds a connection by its row id, or by its namespace and id. */
   async find({ id, ...name }: { id: string; namespaceId?: string }): Promise<RecordableConnection | null> {
     const [row] = await this.database.query<RecordableConnection[]>(
       `SELECT id, recording_until AS "recordingUntil", mock IS NOT NULL AS "isMock" FROM connections
@@ -65,7 +63,7 @@ export class RecordingsRepository {
     return row ?? null;
   }
 
-  /** The recorded calls of a connection in their order. `id`: its row, which they are sealed for. */
+  /** Lists the recorded calls of a connection in their order. `id`: the row id for which they are sealed. */
   listCalls(namespaceId: string, connectionId: string): Promise<{ id: string; sealed: string }[]> {
     return this.database.query(
       `SELECT c.id, r.sealed FROM connections c JOIN recorded_calls r ON r.connection_id = c.id
@@ -74,7 +72,7 @@ export class RecordingsRepository {
     );
   }
 
-  /** The recorded calls of a connection after the one with this `seq`, in their order. @param id of its row */
+  /** Lists the recorded calls after the one with this `seq`, in their order. @param id of the connection's row */
   recordedAfter(id: string, seq: string, limit: number): Promise<{ seq: string; at: Date; sealed: string }[]> {
     return this.database.query(
       `SELECT seq, recorded_at AS at, sealed FROM recorded_calls
@@ -83,7 +81,7 @@ export class RecordingsRepository {
     );
   }
 
-  /** Deletes the recorded calls of a connection. @param id of its row */
+  /** Deletes the recorded calls of a connection. @param id of the connection's row */
   async delete(id: string): Promise<void> {
     await this.database.query('DELETE FROM recorded_calls WHERE connection_id = $1', [id]);
   }
@@ -92,7 +90,10 @@ export class RecordingsRepository {
     await this.database.query(`DELETE FROM recorded_calls WHERE recorded_at < $1::timestamptz - ${RETENTION}`, [now]);
   }
 
-  /** Size of a recording; null while the connection is not recorded. Locks its row for the transaction. */
+  /**
+   * Returns the size of a recording, and locks the row of the connection for the transaction; null if it is not
+   * recorded.
+   */
   async lockActive(id: string, tx: EntityManager): Promise<{ calls: number; bytes: number } | null> {
     const [active] = await tx.query<unknown[]>(
       'SELECT 1 FROM connections WHERE id = $1 AND recording_until > now() FOR NO KEY UPDATE',

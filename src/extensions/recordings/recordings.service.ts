@@ -28,13 +28,12 @@ import type {
 } from './recording.dto.js';
 import { RecordingsRepository, type RecordableConnection } from './recordings.repository.js';
 
-/** A connection, by its namespace and id. */
 interface ConnectionRef {
   namespace: OwnedNamespace;
   id: string;
 }
 
-/** Recordings of real calls: started, shown, replayed and deleted. */
+/** Starts, shows, replays and deletes recordings of real calls. */
 @Injectable()
 export class RecordingsService {
   constructor(
@@ -65,7 +64,7 @@ export class RecordingsService {
     return this.describe(await this.find(caller, connection));
   }
 
-  /** Finds a connection by its row; null if it was deleted. */
+  /** Finds a connection by its row id; null if it was deleted. */
   async findById(id: string): Promise<RecordableConnection | null> {
     await this.callRecorder.settle();
     return this.recordingsRepository.find({ id });
@@ -84,7 +83,10 @@ export class RecordingsService {
     };
   }
 
-  /** A page of the recorded calls, in their order. @throws ResourceNotFoundError, InvalidInputError for a foreign cursor */
+  /**
+   * Returns a page of the recorded calls, in their order. @throws ResourceNotFoundError, InvalidInputError for an
+   * invalid cursor
+   */
   async listCalls(
     caller: Caller,
     connection: ConnectionRef,
@@ -100,7 +102,7 @@ export class RecordingsService {
     };
   }
 
-  /** Returns recorded calls after the one with this `seq`, in their order. @param id of the row of the connection */
+  /** Returns recorded calls after the one with this `seq`, in their order. @param id of the connection's row */
   async callsAfter(id: string, seq: string, limit: number): Promise<{ seq: string; call: RecordedCallDto }[]> {
     const rows = await this.recordingsRepository.recordedAfter(id, seq, limit);
     return rows.map(({ seq, at, sealed }) => {
@@ -110,8 +112,9 @@ export class RecordingsService {
   }
 
   /**
-   * The recording as a fixture, which answers each recorded call as a replay does: with the results of equal arguments in their
-   * order, of which the last one repeats. A rule also matches calls with more arguments, so rules with more come first.
+   * Returns the recording as a fixture that behaves like a replay: equal arguments return the recorded results in their
+   * order, and the last one repeats. A rule also matches calls with more arguments, so rules with more arguments come
+   * first.
    *
    * @throws ResourceNotFoundError
    */
@@ -120,7 +123,7 @@ export class RecordingsService {
     const recorded = await this.read(connection.namespace.id, connection.id);
     const calls = recorded.map((text) => JSON.parse(text) as RecordedCall);
     const tools = [...groupBy(calls, ({ tool }) => tool)].map(([tool, ofTool]): [string, RecordedRuleDto[]] => {
-      // Arguments that match others are a part of them, and their text is shorter.
+      // Arguments that match others are a part of them, so their JSON is shorter.
       const groups = [...groupBy(ofTool, (call) => canonicalJson(call.arguments))].toSorted(
         ([a], [b]) => b.length - a.length,
       );
@@ -144,7 +147,7 @@ export class RecordingsService {
     return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
   }
 
-  /** Finds the row of a connection, after the calls of this process are written. @throws ResourceNotFoundError */
+  /** Finds the row of a connection, after the calls of this process were written. @throws ResourceNotFoundError */
   private async find(caller: Caller, { namespace, id }: ConnectionRef): Promise<RecordableConnection> {
     await this.callRecorder.settle();
     await this.connections.find(caller, `${namespace.name}/${id}`);
@@ -154,7 +157,7 @@ export class RecordingsService {
   }
 }
 
-/** The rules of recorded calls with equal arguments, in their order. */
+/** Returns the rules for recorded calls with equal arguments, in their order. */
 function rulesOf(calls: readonly RecordedCall[]): RecordedRuleDto[] {
   const runs: { call: RecordedCall; times: number }[] = [];
   for (const call of calls) {
@@ -169,7 +172,7 @@ function rulesOf(calls: readonly RecordedCall[]): RecordedRuleDto[] {
   }));
 }
 
-/** A result with the members that fixtures have, in the form that they take. */
+/** Returns a result with only the members that fixtures have, in their form. */
 function fixtureResult({ content, structuredContent, isError, _meta }: JsonObject): JsonObject {
   const blocks = Array.isArray(content) ? content : [];
   return {

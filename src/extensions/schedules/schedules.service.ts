@@ -11,10 +11,10 @@ export const SCHEDULES_QUEUE = 'schedules';
 const CONCURRENCY = 8;
 /** Time for the store to respond. */
 const RESPONSE_MS_MAX = 3_000;
-/** Interval at which the store is tried again until the schedules are in it. */
+/** Interval of retries until the schedules are stored. */
 const REGISTER_EVERY_MS = 5_000;
 
-/** Calls the methods with `@Schedule` by job schedulers of BullMQ. Without such a method it holds no connection. */
+/** Calls the methods with `@Schedule` by job schedulers of BullMQ. Without such a method, it opens no connection. */
 @Injectable()
 export class SchedulesService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private methods = new Map<string, DecoratedMethod<string>>();
@@ -38,7 +38,7 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
         throw new Error(`@Schedule of ${name}: ${(error as Error).message}`, { cause: error });
       }
     }
-    // Without a response of the store the attempt continues, and the process can stop.
+    // Without a response of the store, the attempt continues in the background, and the process can stop.
     const register = () => withTimeout(RESPONSE_MS_MAX, this.register(), undefined);
     this.intervalSchedule.every('registration of schedules', REGISTER_EVERY_MS, register, { immediately: true });
     if (this.methods.size === 0) return;
@@ -46,7 +46,7 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
     this.worker = new JobWorker(SCHEDULES_QUEUE, run, { ...this.queue.opts, concurrency: CONCURRENCY });
   }
 
-  /** Waits for the runs of this process. Other processes take those that are due meanwhile. */
+  /** Waits for the runs of this process. Other processes perform those that become due meanwhile. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.worker?.pause(true);
     await Promise.allSettled(this.running);
@@ -61,7 +61,7 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
     }));
   }
 
-  /** Schedules that did not change remain as they are, so that a run that is due already is not lost. */
+  /** Unchanged schedules are not written again, so that a run that is already due is not lost. */
   private async store(): Promise<void> {
     const stored = new Map((await this.queue.getJobSchedulers(0, -1)).map(({ key, pattern }) => [key, pattern]));
     for (const name of stored.keys()) if (!this.methods.has(name)) await this.queue.removeJobScheduler(name);

@@ -2,11 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** A process with a lease. */
 export interface ListedProcess {
   id: string;
   roles: string[];
-  /** Null where the process does not say. */
+  /** Null if the process does not report it. */
   machine: string | null;
   worker: number | null;
   leaseUntil: Date;
@@ -16,13 +15,13 @@ export interface ListedProcess {
 /** Sizes in bytes. */
 export interface StoredSizes {
   database: number;
-  /** Runtime logs, with their indexes. */
+  /** Including indexes. */
   logs: number;
   /** Tables of the last days, newest first. */
   logDays: { day: string; bytes: number }[];
-  /** Files of releases, each once. */
+  /** Files of releases, each counted once. */
   files: number;
-  /** Files of releases of the last 7 days. */
+  /** The part of `files` from releases of the last 7 days. */
   newFiles: number;
 }
 
@@ -36,12 +35,12 @@ export interface Suspended {
 
 const LISTED_MAX = 50;
 
-/** Reads what no facade lists: the service as a whole. Every list is bounded. */
+/** Reads facts about the whole service that no facade returns. Every list is limited. */
 @Injectable()
 export class ServicePageRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Returns the processes, those whose leases last longest first. */
+  /** Returns the processes, by the expiry of their leases, latest first. */
   processes(): Promise<ListedProcess[]> {
     return this.database.query(
       `SELECT id, roles, details->>'machine' AS machine, (details->>'worker')::int AS worker, lease_until AS "leaseUntil",
@@ -67,7 +66,7 @@ export class ServicePageRepository {
     return { ...sizes, logs, logDays: days.filter(({ day }) => day <= today).slice(0, 7) };
   }
 
-  /** Returns the ten accounts that wrote most log today, and after them those that own most connections and servers. */
+  /** Returns the ten accounts that wrote the most log today, then those that own the most connections and servers. */
   busiestAccounts(): Promise<{ id: string; name: string }[]> {
     return this.database.query(
       `SELECT a.id, a.name FROM accounts a
@@ -80,7 +79,6 @@ export class ServicePageRepository {
     );
   }
 
-  /** Returns what is suspended, newest first. */
   suspended(): Promise<Suspended[]> {
     return this.database.query(
       `SELECT 'account' AS kind, name, credentials_suspended_for AS reason, credentials_suspended_at AS at

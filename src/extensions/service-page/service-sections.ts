@@ -18,10 +18,10 @@ import { ServicePageRepository } from './service-page.repository.js';
 /** Age up to which a section is shown again without a query. */
 const FRESH_MS = 15_000;
 
-/** Time for which a page waits for its sections together. */
+/** Time for which a page waits for all of its sections. */
 const WAIT_MS_MAX = 200;
 
-/** A value, the error for which it could not be read, or null while it is being read. */
+/** A value, the error that prevented reading it, or null while it is being read. */
 export type Section<T> = { value: T } | { fault: string } | null;
 
 interface Reading {
@@ -32,12 +32,12 @@ interface Reading {
 
 type Values<S> = { [Name in keyof S]: S[Name] extends () => Promise<infer T> ? Section<T> : never };
 
-/** The sections of the page, each of this process and at most 15 s old. */
+/** The sections of the page, as this process reads them, at most 15 s old. */
 export type ServiceView = Values<ReturnType<ServiceSections['loaders']>>;
 
 /**
- * Reads the sections of the page, each by itself: one that fails or takes long holds up no other. Concurrent readers share one
- * reading, which continues when a page no longer waits for it.
+ * Reads the sections of the page independently: one that fails or is slow does not delay the others. Concurrent pages
+ * share one read, which continues if a page no longer waits for it.
  */
 @Injectable()
 export class ServiceSections {
@@ -60,7 +60,7 @@ export class ServiceSections {
     return Object.fromEntries(sections) as unknown as ServiceView;
   }
 
-  /** Reads a section that is not fresh, once at a time. Never rejects. */
+  /** Reads a stale section, one read at a time. Never rejects. */
   private async refresh(name: string, load: () => Promise<unknown>): Promise<void> {
     const entry = this.readings.get(name) ?? { section: null, readAt: -Infinity, reading: null };
     this.readings.set(name, entry);
@@ -77,7 +77,6 @@ export class ServiceSections {
     await entry.reading;
   }
 
-  /** Returns how each section is read. */
   loaders() {
     return {
       checks: (): Promise<CheckLine[]> => examineService(this.moduleRef),
@@ -91,7 +90,7 @@ export class ServiceSections {
     };
   }
 
-  /** Jobs by state of each queue. */
+  /** Returns the jobs of each queue by state. */
   private async queues(): Promise<(readonly [queue: string, jobs: Partial<Record<string, number>>])[]> {
     const samples = await this.queueMetrics.current();
     if (samples === null) throw new Error('The store of the queues does not respond');
@@ -101,7 +100,9 @@ export class ServiceSections {
     return [...jobs].sort(([a], [b]) => a.localeCompare(b));
   }
 
-  /** The free space of the data folder, and the last backup of an embedded database; null before the first. */
+  /**
+   * Returns the free space of the data directory, and the last backup of an embedded database; null before the first.
+   */
   private async disk() {
     const { dataDir, embeddedFolder } = this.env;
     const { bavail, bsize } = await statfs(dataDir);
@@ -109,7 +110,7 @@ export class ServiceSections {
     return { freeBytes: bavail * bsize, isEmbedded: embeddedFolder !== null, backupAt: written?.mtime ?? null };
   }
 
-  /** Accounts with their three limits that are used most. */
+  /** Returns accounts with the three limits that they have used most. */
   private async busiestAccounts() {
     const accounts = await this.servicePageRepository.busiestAccounts();
     return Promise.all(
@@ -124,7 +125,7 @@ export class ServiceSections {
     );
   }
 
-  /** Names of the modules that settings add. */
+  /** Returns the names of the modules that settings enable. */
   private async modules(): Promise<string[]> {
     const signIn = Object.keys(this.env.source).some((name) => name.startsWith('OIDC_'));
     return [...(signIn ? ['sign-in-oidc'] : []), ...(await loadExternalModules(this.env)).map(({ name }) => name)];

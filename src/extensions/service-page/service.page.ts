@@ -1,4 +1,3 @@
-/** The page of the service. */
 import {
   badge,
   card,
@@ -47,7 +46,7 @@ ${sectionOf('suspended', 'Suspended', view.suspended, suspendedPart)}`,
   };
 }
 
-/** A section with its own state: what could not be read shows the error in its place. */
+/** Renders a section with its own state: if it could not be read, it shows the error. */
 function sectionOf<T>(id: string, title: string, section: Section<T>, bodyOf: (value: T) => Html): Html {
   if (section === null) return card(id, title, html`<p class="soft" role="status">Being read…</p>`);
   if ('value' in section) return card(id, title, bodyOf(section.value));
@@ -165,7 +164,7 @@ function suspendedPart(suspended: Value<ServiceView['suspended']>): Html {
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const;
 
-/** A size with at most one decimal. */
+/** Formats a size with at most one decimal. */
 function bytesOf(bytes: number): string {
   const unit = Math.min(Math.max(0, Math.floor(Math.log(Math.max(bytes, 1)) / Math.log(1024))), UNITS.length - 1);
   return `${Number((bytes / 1024 ** unit).toFixed(1))} ${UNITS[unit]}`;

@@ -5,12 +5,12 @@ import { tokenOf } from './inject-settings.decorator.js';
 /** The settings of a module, read from the environment. */
 export interface ModuleSettings {
   provider: ValueProvider;
-  /** The names, and which of them are set. Values can be secrets. */
+  /** The names, and which of them are set. Values can be secret. */
   summary: string;
-  /** For each variable that has the prefix of the module and is not a setting. */
+  /** One for each variable that has the module's prefix but is not a setting. */
   warnings: string[];
   module: string;
-  /** Checks what the module needs; undefined without a check of its own. */
+  /** Checks the requirements of the module; undefined without a check. */
   examine: (() => Promise<string>) | undefined;
 }
 

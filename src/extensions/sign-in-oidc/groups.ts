@@ -1,9 +1,9 @@
 import { type MemberRole, roles } from '../../extension.js';
 
-/** The role that a group of the directory gives. */
+/** A role that a group of the directory grants. */
 export interface GroupRole {
   group: string;
-  /** The name or id of the organization. */
+  /** The organization's name or id. */
   organization: string;
   role: MemberRole;
 }
@@ -24,10 +24,10 @@ export function groupRolesIn(text: string): { groupRoles: GroupRole[]; problem: 
 }
 
 /**
- * Reads the groups of a person. An absent claim differs from an empty one: without it, nothing is known of the groups.
+ * Reads the groups of a person. An absent claim differs from an empty one: without it, the groups are unknown.
  *
- * @returns null without the claim, for one with other values than strings, and where the issuer only refers to the groups, as Entra ID
- * does for people in more than 200 (`_claim_names`, `hasgroups`)
+ * @returns null without the claim, for one with values other than strings, and if the issuer only refers to the groups,
+ *   as Entra ID does for people in more than 200 (`_claim_names`, `hasgroups`)
  */
 export function groupsIn(claims: Record<string, unknown>, claim: string): Set<string> | null {
   const { [claim]: value, _claim_names: elsewhere, hasgroups } = claims;
@@ -38,7 +38,7 @@ export function groupsIn(claims: Record<string, unknown>, claim: string): Set<st
   return new Set(value as string[]);
 }
 
-/** Returns the roles that groups give, by organization: of several the highest. */
+/** Returns the highest role that the groups grant in each organization. */
 export function rolesOf(groups: ReadonlySet<string>, groupRoles: readonly GroupRole[]): Map<string, MemberRole> {
   const highest = new Map<string, MemberRole>();
   for (const { group, organization, role } of groupRoles) {

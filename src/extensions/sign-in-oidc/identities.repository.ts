@@ -4,39 +4,37 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { type Actor, transactionOf } from '../../extension.js';
 import type { Identity } from './identity.js';
 
-/** An identity that signs in, with the sealed refresh token of its issuer; null for none. */
+/** An identity that signs in, with the sealed refresh token of its issuer; null without one. */
 export interface SigningIn extends Identity {
   refreshToken: string | null;
-  /** Sealed; null for one that is too long to be sent back. */
+  /** Sealed; null if it is too long to be sent back. */
   idToken: string | null;
 }
 
-/** An identity that this process checks. Another check, and a sign-in, change `checkedAt`. */
+/** An identity that this process checks. Another check or a sign-in changes `checkedAt`. */
 export interface CheckedIdentity extends Pick<Identity, 'issuer' | 'subject'> {
   refreshToken: string;
   checkedAt: Date;
 }
 
-/** An identity of an account. */
 export interface LinkedIdentity extends Pick<Identity, 'issuer' | 'subject' | 'name'> {
   signedInAt: Date;
 }
 
-/** Some issuers give a refresh token at the first sign-in alone. */
+/** Statements keep the stored refresh token without a new one: some issuers return one only at the first sign-in. */
 const SIGNED_IN = 'signed_in_at = now(), checked_at = now(), failed_at = NULL';
 
-/** Identities that one statement claims. */
+/** Identities per statement. */
 const CLAIMED_MAX = 10;
 
-/** SQL on the table `identities`. */
 @Injectable()
 export class IdentitiesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Finds the account of an identity that signs in, and notes the sign-in.
+   * Finds the account of an identity that signs in, and records the sign-in.
    *
-   * @param create creates the account of a new identity within the transaction; throws for one that gets none
+   * @param create creates the account of a new identity within the transaction; throws if the identity cannot have one
    * @returns the id of the account
    */
   signIn(identity: SigningIn, create: (tx: EntityManager) => Promise<string>): Promise<string> {
@@ -55,7 +53,7 @@ export class IdentitiesRepository {
     });
   }
 
-  /** Adds an identity to an account. @returns false if it is that of another account */
+  /** Adds an identity to an account. @returns false if it belongs to another account */
   link(identity: SigningIn, person: Actor): Promise<boolean> {
     return transactionOf(this.database, person, async (tx) => {
       await lock(identity, tx);
@@ -64,7 +62,8 @@ export class IdentitiesRepository {
   }
 
   /**
-   * Removes an identity from an account, unless nobody could sign in to it then: it has neither a password nor another identity.
+   * Removes an identity from an account, unless it is the only way to sign in: the account has neither a password nor
+   * another identity.
    *
    * @param current the issuer, and whether passwords work
    * @returns whether the account has another identity at the issuer; null if nothing was removed
@@ -75,7 +74,7 @@ export class IdentitiesRepository {
     current: { issuer: string; hasPasswords: boolean },
   ): Promise<boolean | null> {
     return transactionOf(this.database, person, async (tx) => {
-      // One after the other: two at the same moment could remove the last two.
+      // One at a time: two concurrent requests could remove the last two.
       await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`slipway.unlink ${person.accountId}`]);
       const [[removed]] = await tx.query<[{ hasOther: boolean }[]]>(
         `WITH other AS (SELECT EXISTS (SELECT FROM identities
@@ -89,7 +88,7 @@ export class IdentitiesRepository {
     });
   }
 
-  /** Claims identities whose last check is an hour ago, so that no other process checks them. */
+  /** Claims identities whose last check was an hour ago, so that no other process checks them. */
   async claimDue(issuer: string): Promise<CheckedIdentity[]> {
     const [claimed] = await this.database.query<[CheckedIdentity[]]>(
       `UPDATE identities SET checked_at = now() WHERE (issuer, subject) IN (
@@ -102,7 +101,10 @@ export class IdentitiesRepository {
     return claimed;
   }
 
-  /** Stores a successful check. @param refreshToken sealed; null: the same @returns the account; null if the person signed in meanwhile */
+  /**
+   * Stores a successful check. @param refreshToken sealed; null: unchanged @returns the account; null if the person
+   * signed in meanwhile
+   */
   async pass({ issuer, subject, checkedAt }: CheckedIdentity, refreshToken: string | null): Promise<string | null> {
     const [[passed]] = await this.database.query<[{ accountId: string }[]]>(
       `UPDATE identities SET failed_at = NULL, refresh_token = coalesce($4, refresh_token)
@@ -112,7 +114,10 @@ export class IdentitiesRepository {
     return passed?.accountId ?? null;
   }
 
-  /** Stores a failed check, unless the person signed in meanwhile. @param suspend is called within the transaction, for the second in a row */
+  /**
+   * Stores a failed check, unless the person signed in meanwhile. @param suspend is called within the transaction,
+   * after the second consecutive failure
+   */
   fail(
     { issuer, subject, checkedAt }: CheckedIdentity,
     suspend: (accountId: string, tx: EntityManager) => Promise<void>,
@@ -128,7 +133,7 @@ export class IdentitiesRepository {
     });
   }
 
-  /** The identity with which an account signed in last; null without one at this issuer. */
+  /** Finds the identity with which an account last signed in; null without one at this issuer. */
   async findLast(accountId: string, issuer: string): Promise<{ subject: string; idToken: string | null } | null> {
     const [last] = await this.database.query<{ subject: string; idToken: string | null }[]>(
       `SELECT subject, id_token AS "idToken" FROM identities WHERE account_id = $1 AND issuer = $2
@@ -138,7 +143,7 @@ export class IdentitiesRepository {
     return last ?? null;
   }
 
-  /** Identities of an account, the last used first. */
+  /** Returns the identities of an account, the most recently used first. */
   list(accountId: string): Promise<LinkedIdentity[]> {
     return this.database.query(
       `SELECT issuer, subject, name, signed_in_at AS "signedInAt" FROM identities WHERE account_id = $1
@@ -148,12 +153,12 @@ export class IdentitiesRepository {
   }
 }
 
-/** Keeps other transactions with this identity waiting until this one ends. */
+/** Blocks other transactions with this identity until this one ends. */
 async function lock({ issuer, subject }: Identity, tx: EntityManager): Promise<void> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`slipway.identities ${issuer} ${subject}`]);
 }
 
-/** Adds an identity to an account. @returns false if it is that of another account */
+/** Adds an identity to an account. @returns false if it belongs to another account */
 async function add(
   { issuer, subject, name, refreshToken, idToken }: SigningIn,
   accountId: string,

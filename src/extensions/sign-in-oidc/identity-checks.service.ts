@@ -6,14 +6,13 @@ import type { Claims } from './identity.js';
 import { IssuerService } from './issuer.service.js';
 import { MODULE, oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
 
-/** Interval at which each process looks for identities that are due. */
 const LOOK_MS = 60_000;
 
 /**
- * Checks each hour, by refresh tokens, that people still have their account at the issuer, and reads their groups. Two rejected checks
- * in a row suspend the credentials of an account. An issuer that is unavailable changes nothing.
+ * Checks each hour, by refresh tokens, that people still have their account at the issuer, and reads their groups. Two
+ * consecutive rejections suspend the credentials of an account. An unavailable issuer changes nothing.
  *
- * A process that stops during a check leaves it to the next hour.
+ * If a process stops during a check, the check is repeated an hour later.
  */
 @Injectable()
 export class IdentityChecksService implements OnApplicationBootstrap {
@@ -32,7 +31,6 @@ export class IdentityChecksService implements OnApplicationBootstrap {
     this.intervalSchedule.every('check of identities', LOOK_MS, () => this.checkDue());
   }
 
-  /** Checks all identities that are due. */
   async checkDue(): Promise<void> {
     for (;;) {
       const claimed = await this.identitiesRepository.claimDue(this.oidcSettings.OIDC_ISSUER);

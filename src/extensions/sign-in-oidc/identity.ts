@@ -1,25 +1,26 @@
-/** A person at the issuer. Issuer and subject alone identify the person: names and addresses change, and are given to others. */
+/**
+ * A person at the issuer. Only issuer and subject identify the person: names and addresses change and are reassigned.
+ */
 export interface Identity {
   issuer: string;
   subject: string;
   /** An address or a name that the person recognizes. */
   name: string;
-  /** The name to give a new account. */
+  /** The proposed name of a new account. */
   accountName: string;
   /** The domain of the company or of a verified e-mail address, in lower case; null without one. */
   domain: string | null;
 }
 
-/** Claims of an ID token, or of the response of the userinfo endpoint. */
+/** Claims of an ID token, or of a response of the userinfo endpoint. */
 export type Claims = Record<string, unknown> & { iss: string; sub: string };
 
 /** The issuer of Google, which differs from others. */
 export const GOOGLE = 'https://accounts.google.com';
 
-/** Longest name that is kept. */
 const NAME_CHARS_MAX = 200;
 
-/** Reads the identity in claims that were checked. */
+/** Reads the identity from verified claims. */
 export function identityOf(claims: Claims): Identity {
   const names = ['preferred_username', 'email', 'nickname', 'name'].map((claim) => textIn(claims, claim));
   const name = names.find((text) => text !== null) ?? claims.sub;
@@ -29,8 +30,8 @@ export function identityOf(claims: Claims): Identity {
 }
 
 /**
- * The domain that the issuer vouches for. Google verifies an address once, and the company (`hd`) each time. Entra ID has
- * `xms_edov` in place of `email_verified`, for a tenant that owns the domain.
+ * Returns the domain that the issuer vouches for. Google verifies an address once, and the company (`hd`) each time.
+ * Entra ID has `xms_edov` in place of `email_verified`, for a tenant that owns the domain.
  */
 function domainOf(claims: Claims): string | null {
   if (claims.iss === GOOGLE) return textIn(claims, 'hd')?.toLowerCase() ?? null;
@@ -41,7 +42,7 @@ function domainOf(claims: Claims): string | null {
   return isVerified && email?.includes('@') ? email.slice(email.lastIndexOf('@') + 1).toLowerCase() : null;
 }
 
-/** A claim without control characters; null for an empty one, and for one that is not a string. */
+/** Returns a claim without control characters; null if it is empty or not a string. */
 function textIn(claims: Claims, name: string): string | null {
   const value = claims[name];
   return (typeof value === 'string' && value.replace(/\p{C}/gu, '').trim()) || null;

@@ -5,7 +5,7 @@ import { type Claims, GOOGLE } from './identity.js';
 import { issuerUnavailable, SignInError, signInRejected } from './oidc-errors.js';
 import { nameOf, oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
 
-/** Random values that bind a response of the issuer to the request. */
+/** Random values that bind the issuer's response to the request. */
 export interface Checks {
   state: string;
   nonce: string;
@@ -19,28 +19,29 @@ export interface Confirmed {
   idToken: string | null;
 }
 
-/** Longest response of the issuer. */
+/** Bytes of a response of the issuer. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
 /** The scope of refresh tokens that outlive the session at the issuer. */
 const OFFLINE = 'offline_access';
 
-/** For each request to the issuer. */
+/** Timeout of each request to the issuer. */
 const TIMEOUT_SECONDS = 10;
 
-/** Codes of `openid-client` for an issuer that does not respond, or not as one. A network error has none. */
+/**
+ * Codes of `openid-client` for an issuer that does not respond, or responds with something else. A network error has no
+ * code.
+ */
 const NO_ANSWER = new Set([undefined, 'OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_PARSE_ERROR']);
 
-/** For which a difference of the clocks is accepted. */
+/** Accepted difference of the clocks. */
 const SKEW_SECONDS = 60;
 
-/** How long a successful check of the issuer counts, and how long a page waits for the first one. */
+/** How long a successful check of the issuer is valid, and how long a page waits for the first one. */
 const CHECKED_MS = 60_000;
 const WAIT_MS = 2_000;
 
-/**
- * The issuer: its metadata, which each sign-in reads again, as it does its keys, so that a rotation needs no restart.
- */
+/** The issuer. Each sign-in reads its metadata and keys again, so that a rotation needs no restart. */
 @Injectable()
 export class IssuerService implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly name: string;
@@ -49,7 +50,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private readonly redirectUri: string;
   private readonly signedOutUri: string;
   private readonly isGoogle: boolean;
-  /** By which the clock of the issuer was ahead in its last response. */
+  /** How far the issuer's clock was ahead in its last response. */
   private aheadSeconds = 0;
   private lastCheck: { isAvailable: boolean; at: number } | null = null;
   private checking: Promise<unknown> | null = null;
@@ -65,7 +66,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     this.redirectUri = `${env.baseUrl}/login/oidc/callback`;
   }
 
-  /** Does not wait: an issuer that is unavailable stops no start. */
+  /** Does not wait: an unavailable issuer does not block the start. */
   onApplicationBootstrap(): void {
     void this.check();
   }
@@ -74,7 +75,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     await this.egress.close();
   }
 
-  /** Why nobody can sign in, by a check of at most a minute ago; null if people can. */
+  /** Returns why nobody can sign in, from a check that is at most a minute old; null if people can. */
   async problem(): Promise<string | null> {
     const { isAvailable = false, at = 0 } = this.lastCheck ?? {};
     if (!isAvailable || Date.now() - at > CHECKED_MS) {
@@ -86,7 +87,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
       : `${this.name} is unavailable right now. Try again in a minute, or use another way to sign in.`;
   }
 
-  /** Checks the issuer, its clock and the redirect address. @returns what was found @throws Error that says what to do */
+  /** Checks the issuer, its clock and the redirect address. @returns what was found @throws Error with the next step */
   async examine(): Promise<string> {
     const { OIDC_ISSUER, OIDC_CLIENT_ID } = this.oidcSettings;
     const { url } = await this.authorizationUrl().catch((error: SignInError) => {
@@ -106,7 +107,9 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return `${OIDC_ISSUER} accepts the redirect address ${this.redirectUri}`;
   }
 
-  /** Returns the address at which a person signs in, and what its response must match. @throws SignInError */
+  /**
+   * Returns the address at which a person signs in, and the values that its response must match. @throws SignInError
+   */
   async authorizationUrl(): Promise<{ url: string; checks: Checks }> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge, ...random } = await import('openid-client');
     const configuration = await this.discover();
@@ -128,7 +131,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * Exchanges the code in a response of the issuer, and checks its ID token.
+   * Exchanges the code in a response of the issuer, and checks the ID token.
    *
    * @param search the query of the response
    * @throws SignInError
@@ -161,7 +164,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   /**
    * Refreshes the tokens of a person.
    *
-   * @returns `rejected` if the issuer says that the person may sign in no longer; null for any other error
+   * @returns `rejected` if the issuer reports that the person can no longer sign in; null for any other error
    */
   async refresh(refreshToken: string, subject: string): Promise<Confirmed | 'rejected' | null> {
     try {
@@ -179,18 +182,23 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** The default scopes include refresh tokens that outlive the session at the issuer, where it has them. */
+  /**
+   * Returns the scopes. By default they include refresh tokens that outlive the session at the issuer, if it supports
+   * them.
+   */
   private scopesAt(configuration: Configuration): string {
     const isAnnounced = configuration.serverMetadata().scopes_supported?.includes(OFFLINE);
     return this.oidcSettings.OIDC_SCOPES ?? `openid profile email${isAnnounced ? ` ${OFFLINE}` : ''}`;
   }
 
-  /** Returns false for refresh tokens that expire with the session at the issuer: it would look as if the person had left. */
+  /**
+   * Returns false for refresh tokens that expire with the session at the issuer: the person would seem to have left.
+   */
   private isOffline(configuration: Configuration): boolean {
     return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
   }
 
-  /** Returns the address at which a person signs out; null if the issuer has none, or does not respond in 2 s. */
+  /** Returns the address at which a person signs out; null if the issuer has none, or does not respond within 2 s. */
   async signOutUrl(idToken: string | null): Promise<string | null> {
     const { buildEndSessionUrl } = await import('openid-client');
     const discovered = this.discover().catch(() => null);
@@ -202,7 +210,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }).href;
   }
 
-  /** Adds the claims of the userinfo endpoint, if there is one and the ID token has not all. */
+  /** Adds the claims of the userinfo endpoint, if there is one and the ID token lacks some. */
   private async withUserInfo(configuration: Configuration, accessToken: string, claims: Claims): Promise<Claims> {
     const { OIDC_GROUPS, OIDC_GROUPS_CLAIM } = this.oidcSettings;
     const isComplete =
@@ -216,7 +224,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private async discover(): Promise<Configuration> {
     const settings = this.oidcSettings;
     const client = await import('openid-client');
-    // Many issuers read a secret with special characters in the form of RFC 6749 from the body only.
+    // Many issuers accept a secret with special characters in the form of RFC 6749 only in the body.
     const authenticate: ClientAuth = (server, ...request) => {
       const isPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post');
       const method = isPost ? client.ClientSecretPost : client.ClientSecretBasic;
@@ -232,7 +240,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
         {
           timeout: TIMEOUT_SECONDS,
           [client.customFetch]: this.fetch,
-          // Checks the signature of the ID token, although it comes over TLS.
+          // Checks the signature of the ID token, although it arrives over TLS.
           execute: [client.enableNonRepudiationChecks, ...(isInsecure ? [client.allowInsecureRequests] : [])],
         },
       );
@@ -244,7 +252,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** Reads the metadata for {@link problem}; several callers share one request. */
+  /** Reads the metadata for {@link problem}; concurrent callers share one request. */
   private check(): Promise<unknown> {
     const done = () => (this.checking = null);
     return (this.checking ??= this.discover().then(done, done));
@@ -260,7 +268,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private toSignInError(error: unknown): SignInError {
     if (error instanceof SignInError) return error;
     this.logger.warn(`A sign-in failed: ${reasonOf(error)}`);
-    // `error` is the code of the issuer, `code` the one of the library.
+    // `error` is the code of the issuer, `code` that of the library.
     const { code, error: issuerCode = code } = error as { code?: string; error?: string };
     return NO_ANSWER.has(code) ? issuerUnavailable(this.name, error) : signInRejected(this.name, error, issuerCode);
   }
@@ -281,7 +289,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   };
 }
 
-/** An error with its cause, without the values that were checked. */
+/** Returns an error with its cause, without the values that were checked. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;

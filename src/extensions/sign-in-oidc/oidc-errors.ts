@@ -1,8 +1,8 @@
 import { type ErrorKind, PageError } from '../../extension.js';
 
-/** A sign-in that failed. The page leads back to where it began. */
+/** A sign-in that failed. The page links to where it began. */
 export class SignInError extends PageError {
-  /** @param detail goes to the log only */
+  /** @param detail only logged */
   constructor(
     readonly kind: ErrorKind,
     readonly code: string,
@@ -20,27 +20,27 @@ export class SignInError extends PageError {
   }
 }
 
-/** The issuer does not respond, or not as one. */
+/** The issuer does not respond, or responds with something else. */
 export function issuerUnavailable(name: string, detail: unknown): SignInError {
   const title = `${name} is unavailable`;
   const message = 'Slipway cannot reach it to sign you in. Try again in a minute, or use another way to sign in.';
   return new SignInError('unavailable', 'issuer_unavailable', title, message, { detail });
 }
 
-/** No sign-in is pending in this browser: it was finished or replaced, took too long, or began in another browser. */
+/** No sign-in is pending in this browser: it was finished or replaced, timed out, or began in another browser. */
 export function noPendingSignIn(): SignInError {
   const message =
     'It was finished or took longer than 10 minutes, or it began in another browser. Nothing was changed.';
   return new SignInError('forbidden', 'no_pending_sign_in', 'This sign-in is no longer pending', message);
 }
 
-/** The issuer, or the check of its response, said no. @param note its error code */
+/** The issuer rejected the sign-in, or its response failed the checks. @param note its error code */
 export function signInRejected(name: string, detail: unknown, note: string | undefined): SignInError {
   const message = `${name} did not confirm who you are. Start again. If it fails again, contact the operator of this service.`;
   return new SignInError('forbidden', 'sign_in_rejected', 'You are not signed in', message, { detail, note });
 }
 
-/** The person has an identity, and no account that it opens. */
+/** The person has an identity, but no account for it. */
 export function notAdmitted(title: string, message: string): SignInError {
   return new SignInError('forbidden', 'not_admitted', title, message);
 }

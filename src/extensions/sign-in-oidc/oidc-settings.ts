@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { type GroupRole, groupRolesIn } from './groups.js';
 
-/** The name of this module, by which Slipway keeps its secrets and the memberships that it gave apart. */
+/** The name of this module, which separates its secrets and memberships from those of others. */
 export const MODULE = 'oidc';
 
-/** Hosts at which an issuer belongs to one company by its path. */
+/** Hosts at which the path of an issuer belongs to one company. */
 const ENTRA = /^login\.(?:microsoftonline\.(?:com|us)|partner\.microsoftonline\.cn)$/;
 
 /** Paths at which Entra ID signs in accounts of any company; the last is the tenant of personal accounts. */
@@ -47,10 +47,9 @@ export const oidcSettingsSchema = z
     }
   });
 
-/** The values of {@link oidcSettingsSchema}. */
 export type OidcSettings = z.infer<typeof oidcSettingsSchema>;
 
-/** Domains in lower case, of a list separated by commas or spaces. */
+/** Returns the domains of a list separated by commas or spaces, in lower case. */
 function domainsIn(list: string): string[] {
   return list
     .toLowerCase()
@@ -67,12 +66,12 @@ function issuerProblem(issuer: string): string | null {
   return pathname.includes('/.well-known/') ? 'expected the URL in front of /.well-known/openid-configuration' : null;
 }
 
-/** True for an issuer at which people of any company, or anybody, can have an account. */
+/** Returns true for an issuer at which people of any company, or anybody, can have an account. */
 function isMultiTenant({ hostname, pathname }: URL): boolean {
   return hostname === 'accounts.google.com' || (ENTRA.test(hostname) && ANY_TENANT.test(pathname));
 }
 
-/** The name of the issuer on pages. */
+/** Returns the name of the issuer on pages. */
 export function nameOf({ OIDC_NAME, OIDC_ISSUER }: OidcSettings): string {
   return OIDC_NAME ?? new URL(OIDC_ISSUER).hostname;
 }

@@ -32,17 +32,16 @@ const PENDING_SECONDS = 600;
 /** Longest ID token that a sign-out sends back in a URL. */
 const HINT_CHARS_MAX = 4_096;
 
-/** A sign-in at the issuer that has begun in a browser, whose cookie has it sealed. */
+/** A sign-in at the issuer that began in a browser, sealed in its cookie. */
 interface Pending extends Checks {
   /** The page to redirect to. */
   next: string | null;
-  /** The account to add the identity to; null: signs in. */
+  /** The account to add the identity to; null to sign in. */
   accountId: string | null;
   /** Milliseconds since 1970. */
   until: number;
 }
 
-/** Signs people in by the issuer, and links identities to accounts. */
 @Injectable()
 export class OidcSignInService implements OnModuleInit {
   constructor(
@@ -66,7 +65,9 @@ export class OidcSignInService implements OnModuleInit {
     if (this.oidcSettings.OIDC_ONLY === 'on') await this.identities.requireOnly();
   }
 
-  /** Leads to the sign-in of the issuer. @param person who links an identity; null: signs in. @throws SignInError */
+  /**
+   * Redirects to the sign-in of the issuer. @param person who links an identity; null: signs in. @throws SignInError
+   */
   async begin(client: ClientContext, next: string | null, person: SessionCaller | null): Promise<Redirect> {
     this.requireNoKey(person);
     this.identities.admitStart(client);
@@ -78,7 +79,7 @@ export class OidcSignInService implements OnModuleInit {
   }
 
   /**
-   * Finishes what {@link begin} began in this browser.
+   * Finishes the sign-in that {@link begin} started in this browser.
    *
    * @param search the query of the issuer's response
    * @throws SignInError
@@ -142,7 +143,7 @@ export class OidcSignInService implements OnModuleInit {
     return new Redirect('me');
   }
 
-  /** @throws SignInError for an identity that gets no account */
+  /** @throws SignInError for an identity that cannot have an account */
   private admit({ name, domain }: SigningIn): void {
     const { OIDC_SIGN_UP, OIDC_DOMAINS } = this.oidcSettings;
     const title = 'You have no account here';
@@ -208,7 +209,7 @@ export class OidcSignInService implements OnModuleInit {
   }
 }
 
-/** An identity outlives the key: whoever has a key for a moment would sign in indefinitely. */
+/** An identity outlives the key: anyone who had a key for a moment could sign in indefinitely. */
 function keySession(): SignInError {
   return notAdmitted(
     'Sign in with your password',

@@ -19,16 +19,14 @@ export type SlotComponent = (request: never) => object | null | Promise<object |
 export const PageSlotMarker = DiscoveryService.createDecorator<PageSlotOptions>();
 
 /**
- * Declares a part of the first page, of its card *Needs you* (`needs`), of the catalogue, of the page of a server or of the page of a connection. The
- * method of a provider takes a `SlotRequest`.
+ * Declares a part of the first page, of its card *Needs you* (`needs`), of the catalogue, of the page of a server or of
+ * the page of a connection. The method of a provider receives a `SlotRequest`.
  *
- * @example
- * class StarsSlots {
+ * @example class StarsSlots {
  *   @PageSlot({ place: 'server', title: 'Stars', rule: 'servers:read' })
  *   async stars({ target }: SlotRequest) {
  *     return html`<p>${await this.starsService.count(target?.id)} stars</p>`;
- *   }
- * }
+ *   } }
  * @stability preview
  */
 export function PageSlot(

@@ -1,20 +1,19 @@
 /**
- * The rule by which a JSON Schema becomes a form, and a sent form a value. Pure functions.
+ * Converts a JSON Schema to a form, and a sent form to a value. Pure functions.
  *
- * Drawn are text, numbers, choices (`enum`, `const`, `oneOf` of constants, yes and no), lists of them and nested objects. `null`
- * beside another type is an empty field. A part that has another keyword, is nested deeper, or whose names a form cannot carry is a
- * field for JSON: no keyword is left out. Keywords that only narrow a value (`pattern`, `minimum`) are left to the validation of the whole.
+ * Inputs exist for text, numbers, choices (`enum`, `const`, `oneOf` of constants, yes and no), lists of them and nested
+ * objects. `null` in addition to another type means that the field can be empty. A part with any other keyword, with
+ * deeper nesting, or with names that a form cannot carry is a field for JSON, so no keyword is ignored. Keywords that
+ * only narrow a value (`pattern`, `minimum`) are left to the validation of the whole.
  *
- * The name of an input is a prefix and the JSON pointer of its value: `#/options/unit`. The input named by the prefix alone takes
- * the whole value as JSON, and wins over the others. An empty optional field leaves its member out. A list has one item in a line.
- * A `date-time` is entered in UTC; one with another offset is entered as JSON.
+ * An input is named by a prefix and the JSON pointer of its value: `#/options/unit`. The input named by the prefix
+ * alone accepts the whole value as JSON, and overrides the others. An empty optional field leaves its member out. A
+ * list has one item per line. A `date-time` is entered in UTC; one with another offset is entered as JSON.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject, isPlainText, jsonText, resolveRef, type JsonObject } from '../../extension.js';
 
-/** A part of a form. */
 export interface Field {
-  /** Name of its input. */
   name: string;
   label: string;
   hint: string;
@@ -24,35 +23,35 @@ export interface Field {
   input: Record<string, string>;
   /** Several values: lines of text or numbers, or several choices. */
   isList: boolean;
-  /** Of a choice. */
+  /** For a choice. */
   options: { label: string; value: unknown }[];
-  /** Of an object: the fields of its members, by their names. */
+  /** For an object: the fields of its members, by name. */
   members: Map<string, Field>;
-  /** The value of an empty required field; undefined where one must be entered. */
+  /** The value of an empty required field; undefined if one must be entered. */
   blank: unknown;
   /** The default of the schema; undefined without one. */
   fallback: unknown;
 }
 
-/** Faults by the names of inputs, as sentences. */
+/** Problems by the names of inputs, as messages. */
 export type Faults = Map<string, string>;
 
-/** Objects within objects that are drawn. */
+/** Levels of nested objects with inputs. */
 const DEPTH_MAX = 3;
 
-/** Fields of a form; a schema with more is one field for JSON. */
+/** A schema with more fields is one field for JSON. */
 const FIELDS_MAX = 200;
 
-/** Size of all that a form shows of a schema, roughly in characters; a larger schema is one field for JSON. */
+/** Size of everything that a form shows of a schema, roughly in characters; a larger schema is one field for JSON. */
 const SIZE_MAX = 256 * 1024;
 
-/** Size of a keyword, or of a choice, besides its text. */
+/** Size of a keyword, or of a choice, in addition to its string. */
 const PART_SIZE = 16;
 
 /** Characters of a title or description. */
 const DESCRIPTION_CHARS_MAX = 2_000;
 
-/** Keywords of a drawn part. Those that begin with `x-` say nothing about its value. */
+/** Keywords of a part with inputs. Those that start with `x-` do not affect its value. */
 const DRAWN = new Set(
   (
     'type properties required enum const items additionalProperties oneOf anyOf enumNames title description default examples ' +
@@ -61,7 +60,7 @@ const DRAWN = new Set(
   ).split(' '),
 );
 
-/** Types of inputs for formats of text. */
+/** Types of inputs by the format of strings. */
 const INPUT_TYPES = new Map([
   ['date', 'date'],
   ['date-time', 'datetime-local'],
@@ -69,7 +68,7 @@ const INPUT_TYPES = new Map([
   ['uri', 'url'],
 ]);
 
-/** A value of an input for date and time, which may lack the seconds. */
+/** A value of an input for date and time, which can lack the seconds. */
 const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?<seconds>:\d\d)?$/;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
@@ -77,15 +76,14 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 /** A part that is a field for JSON. */
 const FREE: Partial<Field> = {};
 
-/** Thrown for a schema that is too large for a form. */
 class TooLargeForFormError extends Error {}
 
-/** The form of a schema: the field of the whole value. @param prefix of the names of its inputs */
+/** Returns the form of a schema: the field of the whole value. @param prefix of the names of its inputs */
 export function formOf(schema: unknown, prefix = '#'): Field {
   try {
     return drawnForm(schema, prefix);
   } catch (error) {
-    // A `RangeError` is one of JSON that is nested too deeply to be written.
+    // A `RangeError` means JSON that is nested too deeply to be written.
     if (error instanceof TooLargeForFormError || error instanceof RangeError)
       return drawnForm({ $comment: '' }, prefix);
     throw error;
@@ -101,7 +99,10 @@ function drawnForm(schema: unknown, prefix: string): Field {
     if (size > SIZE_MAX) throw new TooLargeForFormError();
   };
 
-  /** The part that a schema refers to. Every use of it counts: many references to one large part make a large form. */
+  /**
+   * Returns the part that a schema refers to. Every use of it adds to the size: many references to one large part make
+   * a large form.
+   */
   const partOf = (declared: unknown): JsonObject => {
     const part = resolveRef(declared, schema);
     add(PART_SIZE * (1 + Object.keys(part).length));
@@ -137,7 +138,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
     return { ...field, ...shapeOf(part, name, depth) };
   };
 
-  /** Inputs that are drawn for a part; nothing for one that is a field for JSON. */
+  /** Returns the input of a part; empty for a field for JSON. */
   const shapeOf = (part: JsonObject, name: string, depth: number, isOptional = false): Partial<Field> => {
     if (Object.keys(part).some((keyword) => !DRAWN.has(keyword) && !keyword.startsWith('x-'))) return FREE;
     const { anyOf, oneOf, type, enum: listed, enumNames, items, properties = {}, required = [], ...rest } = part;
@@ -154,7 +155,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
         return choice(branches.map(({ const: value, title }) => ({ value, label: labelOf(value, title) })));
       }
       const [only, ...more] = branches.filter((branch) => branch.type !== 'null' || Object.keys(branch).length > 1);
-      // Twice optional is a schema that may refer to itself.
+      // If it is optional twice, the schema might refer to itself.
       if (!only || more.length > 0 || branches.length !== 2 || type !== undefined || isOptional) return FREE;
       const shape = shapeOf(only, name, depth, true);
       return shape === FREE ? FREE : { ...shape, blank: null };
@@ -183,7 +184,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
     }
     if (type === 'number' || type === 'integer') return { control: type, input: numberInput(type, rest) };
     if (type === 'array') {
-      // A list of lists is a field for JSON, as one of objects is.
+      // A list of lists is a field for JSON, as a list of objects is.
       if (depth === Infinity) return FREE;
       const { control, options, isList, blank } = draw(items, name, '', true, Infinity);
       const isScalar = control !== 'json' && control !== 'object' && !isList && blank === undefined;
@@ -216,22 +217,22 @@ function drawnForm(schema: unknown, prefix: string): Field {
 }
 
 /**
- * The value of a field in a sent form; undefined for one that is left out.
+ * Returns the value of a field in a sent form; undefined if it is left out.
  *
- * @param faults gets those of the text of single inputs: missing ones, no number, no JSON
+ * @param faults receives the problems of single inputs: missing, not a number, not JSON
  */
 export function valueIn(field: Field, form: URLSearchParams, faults: Faults): unknown {
   return readField(field, sentIn(form), faults);
 }
 
 interface SentTexts {
-  /** The texts of each input. */
+  /** The strings of each input. */
   texts: Map<string, string[]>;
   /** Names of the inputs with a string, and of the fields around them. */
   filled: Set<string>;
 }
 
-/** Forms that were read: one that is the response to several input requests is read once. */
+/** Parsed forms: one that answers several input requests is parsed once. */
 const readForms = new WeakMap<URLSearchParams, SentTexts>();
 
 function sentIn(form: URLSearchParams): SentTexts {
@@ -295,7 +296,10 @@ function readField(field: Field, form: SentTexts, faults: Faults): unknown {
   }
 }
 
-/** The inputs that send exactly this value of a field; null where its controls cannot. The whole value can always be sent as JSON. */
+/**
+ * Returns the inputs that send exactly this value of a field; null if its inputs cannot. The whole value can always be
+ * sent as JSON.
+ */
 export function entriesOf(field: Field, value: unknown): [string, string][] | null {
   const entries = toInputs(field, value);
   const faults: Faults = new Map();
@@ -304,7 +308,9 @@ export function entriesOf(field: Field, value: unknown): [string, string][] | nu
   return field.control === 'object' || field.control === 'json' ? [[field.name, jsonText(value)]] : null;
 }
 
-/** The inputs with the defaults of the schema. Those within an optional object are not filled in: they would make it present. */
+/**
+ * Returns the inputs with the defaults of the schema, except those in an optional object, which would make it present.
+ */
 export function defaultsOf({ members }: Field): [string, string][] {
   return [...members.values()].flatMap((field) => {
     if (field.fallback !== undefined) return entriesOf(field, field.fallback) ?? [];
@@ -312,7 +318,10 @@ export function defaultsOf({ members }: Field): [string, string][] {
   });
 }
 
-/** The name of the input beside which the fault of a value stands. @param path names that lead to the faulty part */
+/**
+ * Returns the name of the input next to which the problem of a value is shown. @param path names from the root to the
+ * invalid part
+ */
 export function inputAt(field: Field, [first, ...rest]: string[]): string {
   const inner = first === undefined ? undefined : field.members.get(first);
   return inner ? inputAt(inner, rest) : field.name;
@@ -337,7 +346,7 @@ function toInputs(field: Field, value: unknown): [string, string][] {
   return control === 'choice' ? items.map((item) => [name, item]) : [[name, items.join('\n')]];
 }
 
-/** The step of a number, counted from its smallest value, as browsers do, and its limits. */
+/** Returns the step of a number, counted from its smallest value as browsers do, and its limits. */
 function numberInput(type: 'number' | 'integer', { minimum, maximum, multipleOf }: JsonObject): Record<string, string> {
   const step = type === 'integer' ? '1' : 'any';
   const limits = Object.entries({ min: minimum, max: maximum }).filter(([, limit]) => typeof limit === 'number');
@@ -353,7 +362,7 @@ function labelOf(value: unknown, title?: unknown): string {
   return typeof value === 'string' ? value : jsonText(value);
 }
 
-/** True for a branch that allows one value, and says nothing else about it. */
+/** Returns true for a branch that allows exactly one value, without further conditions. */
 function isConstant(branch: JsonObject): boolean {
   return (
     branch.const !== undefined &&

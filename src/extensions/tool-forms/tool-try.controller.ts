@@ -1,12 +1,14 @@
 /**
- * The page of a tool, `/ui/c/{namespace}/{connectionId}/tools/{tool}`: a form made of its `inputSchema`, and the answer to a call of
- * it. Who may call the tool may try it. What does not exist and what the person may not know of are one page.
+ * The page of a tool, `/ui/c/{namespace}/{connectionId}/tools/{tool}`: a form generated from its `inputSchema`, and the
+ * result of a call. Anyone who can call the tool can try it. Missing and hidden tools have the same page.
  *
- * A sent form is checked against the schema and calls the tool once. The answer stands in the page that the POST returns: nothing is
- * stored, and so there is no page to redirect to. A tool without `readOnlyHint: true` is called with the tick `run` only. An answer
- * that asks for input is a second form, whose hidden `waiting` repeats the call with `action=accept` or `decline`.
+ * A sent form is checked against the schema and calls the tool once. The POST returns the page with the result: nothing
+ * is stored, so there is no page to redirect to. A tool without `readOnlyHint: true` is called only with the tick
+ * `run`. A result that requests input is a second form, whose hidden `waiting` repeats the call with `action=accept` or
+ * `decline`.
  *
- * The page of a call that reports progress, or takes longer than 1 s, grows: its head is sent first, then each report, then the result.
+ * The page of a call that reports progress, or takes longer than 1 s, grows: its head is sent first, then each report,
+ * then the result.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Controller, Get, Post, Res } from '@nestjs/common';
@@ -167,7 +169,7 @@ export class ToolTryController {
     return { ...(answers.length > 0 && { inputResponses }), ...(requestState !== undefined && { requestState }) };
   }
 
-  /** The value of a form, with its faults against the schema. */
+  /** Returns the value of a form, with the problems that the schema finds. */
   private async checkedValue(
     root: Field,
     schema: unknown,

@@ -1,4 +1,4 @@
-/** The page of a tool of a connection: what the model sees of it, the form to try it, and the response to a call. */
+/** The page of a tool of a connection: how the model sees it, the form to try it, and the result of a call. */
 import {
   actions,
   annotationsOf,
@@ -26,23 +26,23 @@ import {
 import { formOf } from './schema-form.js';
 import { inputsOf, type Typed } from './schema-form.page.js';
 
-/** A response that asks for input: all that its continuation repeats. */
+/** A result that requests input: everything that its continuation repeats. */
 export interface Waiting {
   arguments: JsonObject;
   requestState?: unknown;
   inputRequests: Record<string, { method?: unknown; params?: JsonObject }>;
 }
 
-/** Characters of the strings of a result that the page shows. */
+/** Displayed characters of the strings of a result. */
 const SHOWN_CHARS_MAX = 64 * 1024;
 
-/** Bytes of a result, or of one of its pictures, that the page holds in a `data:` address. */
+/** Bytes of a result, or of one of its images, that the page embeds in a `data:` address. */
 const HELD_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Reports of progress that a page has; later ones are left out. */
+/** Progress reports on a page; later ones are left out. */
 const STEPS_MAX = 1_000;
 
-/** Kinds of failures for guests, by the codes of their errors. */
+/** Kinds of failures for grantees, by error code. */
 const KINDS: Record<number, string> = {
   [rpcCode.upstreamError]: 'The MCP server cannot be reached, or fails.',
   [rpcCode.timeout]: 'The MCP server did not answer in time.',
@@ -53,26 +53,24 @@ const KINDS: Record<number, string> = {
 const MEDIA = /^(image|audio)\/[\w.+-]+$/;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** The schema of a tool's arguments; an object without known members where the server sends none. */
+/** Returns the schema of a tool's arguments; an object without known members if the server sends none. */
 export function inputSchemaOf({ inputSchema }: ListedTool): unknown {
   return isObject(inputSchema) ? inputSchema : { type: 'object' };
 }
 
-/** The connection of a tool. */
 interface Place {
   namespace: string;
   connectionId: string;
   name: string;
 }
 
-/** The content of a page of a tool. */
 export interface ToolView {
   token: Html;
   typed: Typed;
   fault?: string;
   trial?: ToolTrial;
   waiting?: Waiting;
-  /** Sees no text of an error of the MCP server. */
+  /** True if error messages of the MCP server are hidden. */
   isGuest: boolean;
 }
 
@@ -83,7 +81,7 @@ export function toolPage(place: Place, tool: ListedTool, view: ToolView): Framed
   return { ...frameOf(place, tool), body: bodyOf(tool, view) };
 }
 
-/** The page of a running call: the progress, followed by the content of {@link toolPage}. */
+/** Streams the page of a running call: the progress, then the content of {@link toolPage}. */
 export function growingPage(
   place: Place,
   tool: ListedTool,
@@ -142,7 +140,7 @@ ${columns(
 )}`;
 }
 
-/** The prefix of the inputs of one input request. */
+/** Returns the prefix of the inputs of one input request. */
 export const prefixOf = (index: number): string => `${index}#`;
 
 function continuation(waiting: Waiting, token: Html, typed: Typed): Html {
@@ -168,7 +166,7 @@ ${actions(button('Continue', { look: 'primary', name: 'action', value: 'accept' 
 function answerOf({ result, error, progress, call }: ToolTrial, isGuest: boolean): Html {
   const outcome = call?.outcome;
   const isAnswer = outcome === 'ok' || outcome === 'toolError';
-  // The text of a failure may name the host.
+  // The message of a failure can contain the host.
   const isShown = !isGuest || isAnswer || result?.isError !== true;
   const steps = progress.map(stepOf);
   const said = (text: string, state: State) => html`<p>${badge(text, state)}</p>`;
@@ -185,7 +183,10 @@ function stepOf({ progress: done, total, message }: JsonObject): Html {
   return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
 }
 
-/** The parts of a result. Texts share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up to {@link HELD_BYTES_MAX}. */
+/**
+ * Renders the parts of a result. Their strings share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up
+ * to {@link HELD_BYTES_MAX}.
+ */
 function partsOf(result: JsonObject): Html {
   let charsLeft = SHOWN_CHARS_MAX;
   let isCut = false;

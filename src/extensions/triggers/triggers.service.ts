@@ -24,23 +24,22 @@ const SECRET_BYTES_MAX = 64;
 const PAGES_MAX = 16;
 const TRIGGERS_MAX = 1_000;
 
-/** The lifetime of a subscription whose server does not name one. */
+/** Lifetime of a subscription if its server names none. */
 const SUBSCRIBED_MS = 60 * 60_000;
 
-/** The error codes for an unknown method; some servers answer with invalid params. */
+/** Error codes for an unknown method; some servers use invalid params. */
 const unknownMethod: ReadonlySet<number> = new Set([rpcCode.methodNotFound, rpcCode.invalidParams]);
 
 type Requests = Pick<Channel, 'request'>;
 
-/** A connection, and the name of its namespace. */
 interface ConnectionRef {
   namespace: string;
   id: string;
 }
 
 /**
- * The triggers of connections. The upstream stores the subscriptions and sends the events to their URLs, signed with their
- * secrets. Slipway only forwards the requests.
+ * The triggers of connections. The upstream stores the subscriptions and sends the events to their URLs, signed with
+ * their secrets. Slipway only forwards the requests.
  */
 @Injectable()
 export class TriggersService {
@@ -77,7 +76,7 @@ export class TriggersService {
   ): Promise<TriggerSubscriptionDto> {
     requireParams(params);
     requireSecret(secret);
-    // The upstream sends the events, but not to addresses that egress rules refuse to this service.
+    // The upstream sends the events, but not to addresses that our egress rules block.
     await this.http.check(url);
     const channel = await this.open(caller, connection);
     const msLeft = deadlineIn(this.tuning.upstreamCallTimeoutMs);
@@ -167,7 +166,7 @@ function requireAccepted({ error }: McpReply, secret = ''): void {
   throw new UpstreamError(`The MCP server refused it: ${words}`, { detail: { code: error.code } });
 }
 
-/** The id of a subscription: a hash of its key, whatever the order of its params. */
+/** Returns the id of a subscription: a hash of its key, regardless of the order of its params. */
 function subscriptionId(
   { namespace, id }: ConnectionRef,
   ...key: [trigger: string, params: object, url: string]
@@ -189,7 +188,7 @@ function requireSecret(secret: string): void {
   );
 }
 
-/** @throws InvalidInputError if they are larger than 16 KB, or nested beyond 100 levels */
+/** @throws InvalidInputError if they are larger than 16 KB, or nested deeper than 100 levels */
 function requireParams(params: Record<string, unknown>): void {
   if (!isWithinDepth(params, DEPTH_MAX))
     throw new InvalidInputError(`params must not be nested beyond ${DEPTH_MAX} levels`);

@@ -1,7 +1,8 @@
 /**
- * The step after a server was added (`add.controller.ts`), a page that works without scripts: `/ui/add/{namespace}/{connectionId}/tools`,
- * which tools the connection offers. It stores the connection's `tools`, as REST does, and leads to the page of who may use it. Who
- * manages the connection also chooses its tools; `?from=settings` leads back to its page.
+ * The step after a server was added (`add.controller.ts`), a page that works without scripts:
+ * `/ui/add/{namespace}/{connectionId}/tools` selects the tools that the connection offers. It stores the connection's
+ * `tools`, as REST does, and redirects to the access page. Managers of the connection can also select tools;
+ * `?from=settings` redirects back to the page of the connection.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import {
@@ -47,7 +48,7 @@ export class AddStepsController {
     return this.renderTools(page);
   }
 
-  /** Stores the ticks and leads on. */
+  /** Stores the ticks and redirects to the next step. */
   @Post('tools/save')
   @Form('connections:write', ownConnections)
   saveTools(@CurrentPage() page: StepRequest): Promise<FramedPage | Redirect> {

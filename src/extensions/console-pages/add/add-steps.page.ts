@@ -1,4 +1,4 @@
-/** The page of the step after a server was added: which tools it offers. */
+/** The page that follows adding a server: the tools that the connection offers. */
 import {
   buttonLink,
   card,
@@ -16,7 +16,10 @@ import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
 
 export type Connection = Awaited<ReturnType<Connections['find']>>;
 
-/** The choice of tools. @param tools null while the server has listed none @param setup address; null where nothing waits @param access address of the next step */
+/**
+ * Returns the page that selects tools. @param tools null while the server has listed none @param setup address of the
+ * setup page; null if nothing is pending @param access address of the next step
+ */
 export function toolsStep(
   { name, status, suspended }: Connection,
   {

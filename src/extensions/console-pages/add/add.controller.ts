@@ -1,10 +1,11 @@
 /**
- * `/ui/add`: adds a server. `?what=` fills the field, and `&header=` the name of the header of a key. The field takes the address of an MCP server, a name of the registry, or an mcp.json. `find` probes
- * it and shows what is there; of an mcp.json it lists the servers and probes none. `create` makes the connection in a namespace
- * where the person may, of which the first is made on the way, and leads to the setup page where the server wants a login or
- * values, and then to the steps of `add-steps.controller.ts`. Of several listed servers it shows the list again, whose forms name the
- * added ones: the list is too long for an address. A refused form keeps what was typed, but for keys; a fault of its id
- * or namespace stands beside the field.
+ * `/ui/add`: adds a server. `?what=` fills the field, and `&header=` the name of the header of a key. The field accepts
+ * the address of an MCP server, a name of the registry, or an mcp.json. `find` probes it and shows the result; for an
+ * mcp.json, it only lists the servers. `create` adds the connection to a namespace of the person, claims the first one
+ * if necessary, and redirects to the setup page if the server requires authorization or values, then to the steps of
+ * `add-steps.controller.ts`. If several servers are listed, it renders the list again, whose forms name the added ones:
+ * the list is too long for an address. A rejected form keeps the entered values except keys; a problem of the id or
+ * namespace is shown next to the field.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import {
@@ -171,7 +172,7 @@ export class AddController {
   }
 }
 
-/** Rethrows a refusal with the field that it is shown beside; of an id only that it is taken. */
+/** Rethrows a rejection with its field, next to which it is shown; for an id, only the rejection of one in use. */
 function refusedAt(field: 'id' | 'namespace'): (error: unknown) => never {
   return (error) => {
     const isOfField = error instanceof DomainError && (field === 'namespace' || error.kind === 'conflict');
@@ -184,7 +185,7 @@ function parseObject(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // The sentence below says so.
+    // Reported by the error below.
   }
   throw new InvalidInputError('The mcp.json is incomplete. Paste it from the first brace to the last.');
 }

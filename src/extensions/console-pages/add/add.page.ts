@@ -1,4 +1,4 @@
-/** The page of `/ui/add`: one field, then what was found there, with a form that makes the connection. */
+/** The page `/ui/add`: one field, then what was found at the address, with a form that creates the connection. */
 import {
   badge,
   button,
@@ -20,7 +20,7 @@ import {
 
 export type Probed = Awaited<ReturnType<Connections['probe']>>;
 
-/** Where a connection leads, as the fields of its form. `command` starts a server on the machine of its user. */
+/** The target of a connection, as the fields of its form. `command` starts a server on the machine of its user. */
 export type AddTarget = Partial<Record<'mcpUrl' | 'server' | 'transport' | 'headers' | 'command', string>>;
 
 /** A server of a pasted mcp.json. */
@@ -29,7 +29,7 @@ export interface ListedServer {
   target: AddTarget;
 }
 
-/** Fields of the connection, as they were typed or are proposed. */
+/** Fields of the connection, as entered or proposed. */
 export interface AddFields {
   id: string;
   name: string;
@@ -37,26 +37,25 @@ export interface AddFields {
   header: string;
 }
 
-/** Content of the page. */
 export interface AddView extends FormsView {
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
-  /** The text of the field. */
+  /** The content of the field. */
   what: string;
-  /** The name of the header of a key was sent. */
+  /** True if the name of a header for a key was sent. */
   hasHeader: boolean;
   /** Result of the field; null before it was sent. */
   found: { probed: Probed; target: AddTarget } | { listed: ListedServer[] } | null;
   fields: AddFields;
-  /** Listed servers that were added: `{namespace}/{connectionId}` by their numbers. */
+  /** Listed servers that were added: `{namespace}/{connectionId}` by number. */
   added: Map<string, string>;
-  /** Namespaces where the person may add. */
+  /** Namespaces in which the person can add connections. */
   namespaces: string[];
-  /** The person has no namespace yet: the first one is made on the way. */
+  /** True if the person has no namespace yet: the form claims the first one. */
   isFirst: boolean;
 }
 
-/** Tools that are shown; the rest is counted. */
+/** Displayed tools; the others are only counted. */
 const TOOLS_MAX = 200;
 
 export function addPage(view: AddView): Framed {
@@ -90,7 +89,6 @@ ${result && 'listed' in result && result.listed.map((server, at) => listedSectio
   };
 }
 
-/** The steps of adding a server. */
 export const ADD_STEPS = ['Server', 'Log in', 'Tools', 'Access'];
 
 function foundSection(view: AddView, { probed, target }: { probed: Probed; target: AddTarget }): Html {
@@ -165,7 +163,7 @@ ${addForm(view, target, { ...view.fields, id: idOf(name), name }, view.hasHeader
   );
 }
 
-/** The form that makes the connection. @param at the number of a listed server */
+/** Returns the form that adds the connection. @param at the number of a listed server */
 function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Field[], at?: number): Html {
   const { what, namespaces, isFirst } = view;
   const form = `create${at ?? ''}`;
@@ -197,7 +195,7 @@ function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Fiel
   return formOf(view, form, shown, end, { action: `${view.address}/create` });
 }
 
-/** The name of the first namespace of a person, in a part that opens on demand. */
+/** Returns the field for a person's first namespace, folded until it is needed. */
 export function newNamespaceFields({ rejected }: FormsView, value: string, hint?: string): (Field | Html)[] {
   const attributes = html`required maxlength="255"`;
   return [
@@ -207,7 +205,7 @@ export function newNamespaceFields({ rejected }: FormsView, value: string, hint?
   ];
 }
 
-/** An id of a connection that is made of a name. */
+/** Derives a connection id from a name. */
 export function idOf(name: string): string {
   const words = name.toLowerCase().replace(/[^a-z0-9]+/g, '-');
   return words.slice(0, 60).replace(/^-|-$/g, '') || 'server';

@@ -1,18 +1,17 @@
 /**
- * The form of the tools that a connection offers: a tick for each, with what it says of itself. It works without scripts: its
- * buttons `ticks=all`, `reads` and `none` show the form again, {@link ticksAfter} has the ticks then, and one stores them. A tool that a search hides, or that is on
- * another page, keeps its tick in a hidden input.
+ * The form of the tools that a connection offers: a checkbox for each, with its description. It works without scripts:
+ * the buttons `ticks=all`, `reads` and `none` render the form again, with the ticks of {@link ticksAfter}; another
+ * button saves. A hidden input keeps the tick of a tool that a search hides, or that is on another page.
  */
 import { actions, button, html, needsTick, shortened, type Html, type ListedTool } from '../../../extension.js';
 import { toolBadge } from '../connection/connection-tools.page.js';
 
-/** Tools of one page of the form. */
 const PAGE_SIZE = 50;
 
-/** Rows of a form that needs no second button at its top. */
+/** Up to this number of rows, the form needs no second button at its top. */
 const SHORT = 8;
 
-/** The names that are ticked after a button was pressed. */
+/** Returns the names that are ticked after a button was pressed. */
 export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<string> {
   const names = (list: ListedTool[]) => new Set(list.map(({ name }) => name));
   switch (form.get('ticks')) {
@@ -29,17 +28,16 @@ export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<stri
   }
 }
 
-/** The choice of tools as it was sent last. */
+/** The selected tools as last sent. */
 export interface OfferedTools {
   token: Html;
-  /** The address of the page. */
   address: string;
   ticked: ReadonlySet<string>;
   /** Words of the search. */
   q: string;
-  /** From 1 on. */
+  /** From 1. */
   page: number;
-  /** The server was just added. False if the choice of a connection that exists is changed. */
+  /** True for a connection that was just added; false if the choice of an existing one is changed. */
   isAdding: boolean;
 }
 

@@ -1,9 +1,10 @@
 /**
- * Instructions that lead each MCP client to an address of this service: a finished snippet, and a link where the client has one. The pages
- * show them, and `npm run clients` writes those with a key into docs/guides/clients.md.
+ * Instructions that connect each MCP client to an address of this service: a complete snippet, and a link if the client
+ * supports one. The pages show them, and `npm run clients` writes those with a key to docs/guides/clients.md.
  *
- * With logins by URL no snippet has a key: the client opens a browser to sign in. Without, a snippet has a placeholder, in the
- * form that the client replaces. A link never has a key, also no placeholder: links stand in histories and logs.
+ * If clients can sign in by URL, no snippet has a key: the client opens a browser to sign in. Otherwise a snippet has a
+ * placeholder, in the form that the client replaces. A link has neither a key nor a placeholder: links are stored in
+ * histories and logs.
  */
 
 /** An address for a client. */
@@ -12,27 +13,27 @@ export interface ConnectTarget {
   name: string;
   /** The MCP address. */
   url: string;
-  /** Clients log in by URL. */
+  /** True if clients sign in by URL. */
   hasLogin: boolean;
 }
 
-/** The way of one client to an address. */
+/** How one client connects to an address. */
 export interface Setup {
-  /** The place in the client, as a message; before the snippet where there is one. */
+  /** Where to enter it in the client; shown before the snippet, if there is one. */
   how: string;
   snippet?: { language: 'sh' | 'json'; text: string };
   /** Adds the server when it is opened. */
   link?: string;
-  /** The step after it, as a message. */
+  /** The step that follows, as a message. */
   then?: string;
 }
 
 /** A kind of MCP client. */
 export interface Client {
-  /** The word in addresses. */
+  /** The name in addresses. */
   id: string;
   label: string;
-  /** True for a client that calls from machines of its maker, and sends no key. */
+  /** True for a client that calls from machines of its vendor, and sends no key. */
   isHosted?: true;
   setup: (target: ConnectTarget) => Setup;
 }
@@ -42,7 +43,7 @@ const KEY = 'Set SLIPWAY_KEY to one of your API keys first.';
 const json = (value: object) => ({ language: 'json', text: JSON.stringify(value, null, 2) }) as const;
 const sh = (...lines: string[]) => ({ language: 'sh', text: lines.join(' \\\n  ') }) as const;
 
-/** Members of a configuration, with the key in this form where clients do not log in. */
+/** Members of a configuration; with the key in this form if clients do not sign in. */
 const configOf = ({ url, hasLogin }: ConnectTarget, key: string, member = 'url') => ({
   [member]: url,
   ...(!hasLogin && { headers: { Authorization: `Bearer ${key}` } }),
@@ -174,7 +175,10 @@ export const clients: readonly Client[] = [
   },
 ];
 
-/** A short name that every client takes, and no shell takes for an option. @param word the last name in the address */
+/**
+ * Returns a short name that every client accepts, and that no shell treats as an option. @param word the last name in
+ * the address
+ */
 export function clientNameOf(word: string): string {
   const name = word.replace(/[^A-Za-z0-9_-]+/g, '-');
   return name.replace(/^-+/, '').slice(0, 40).replace(/-+$/, '') || 'slipway';

@@ -1,6 +1,7 @@
 /**
- * Connect: the part of a page that leads an MCP client to an address of this service. The person chooses the client in a GET form
- * (`?client=cursor`), and gets what to paste, or a link. A cookie remembers the choice. It works without scripts.
+ * Connect: the part of a page that connects an MCP client to an address of this service. The person selects the client
+ * in a GET form (`?client=cursor`), and receives a snippet or a link. A cookie remembers the selection. It works
+ * without scripts.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -23,13 +24,12 @@ import {
 } from '../../../extension.js';
 import { clientNameOf, clients, type Client } from './clients.js';
 
-/** The cookie with the client that was chosen last, for a year. */
+/** The cookie with the last selected client, for a year. */
 const COOKIE = 'client';
 const COOKIE_SECONDS = 365 * 24 * 60 * 60;
 
 type ChoosingPage = Pick<PageRequest, 'query' | 'cookies'>;
 
-/** Makes the part. */
 @Injectable()
 export class ConnectService implements OnModuleInit {
   private hasLogin!: boolean;
@@ -44,9 +44,10 @@ export class ConnectService implements OnModuleInit {
   }
 
   /**
-   * The section with the address and the chosen client.
+   * Returns the section with the address and the selected client.
    *
-   * @param page its query has the id of a client; otherwise the last choice applies, or the first that can reach this service
+   * @param page its query has the id of a client; otherwise the last selection applies, or the first client that can
+   *   reach this service
    * @param address the address of the page
    */
   part(endpoint: McpEndpoint, { query, cookies }: ChoosingPage, address: string): Html {
@@ -56,7 +57,7 @@ export class ConnectService implements OnModuleInit {
       endpoint.kind === 'connection'
         ? clientNameOf(endpoint.name)
         : clientNameOf(endpoint.kind === 'server' ? endpoint.slug : endpoint.namespace);
-    // Those that can reach this service come first.
+    // Clients that can reach this service come first.
     const usable = clients.toSorted((first, second) => Number(this.isRefused(first)) - Number(this.isRefused(second)));
     const client = usable.find(({ id }) => id === chosen) ?? usable[0];
     const hrefOf = ({ id }: Client) => `${address}?client=${id}#connect`;
@@ -70,7 +71,7 @@ ${this.steps(client, url, name)}`,
     );
   }
 
-  /** The cookie of the page on which a client was chosen. */
+  /** Returns the cookie of a page on which a client was selected. */
   remember({ query }: ChoosingPage): OwnCookie[] {
     const client = clients.find(({ id }) => id === query.client);
     return client ? [{ name: COOKIE, value: client.id, seconds: COOKIE_SECONDS }] : [];
@@ -97,7 +98,7 @@ ${snippet && snippetOf('snippet', label, snippet.text)}
 <p class="soft">${then}</p>`;
   }
 
-  /** The reason why no client reaches this service from the machines of its maker; null where it may. */
+  /** Returns why clients on machines of their vendor cannot reach this service; null if they can. */
   private refusalOf(): string | null {
     if (this.env.isLocalOnly)
       return 'it calls from machines of its vendor, and only this machine reaches this service.';

@@ -1,12 +1,12 @@
-/** The bodies of REST that the forms of the page of a connection stand for. */
+/** The REST bodies behind the forms on the page of a connection. */
 import { InvalidInputError, NotFoundError } from '../../../extension.js';
 
 /**
- * The body of a change of a connection.
+ * Returns the body of a change of a connection.
  *
  * @param setting the member that the form is for
- * @param form of headers it keeps the names alone, which a rejected form shows again
- * @throws NotFoundError for an unknown one; InvalidInputError for text that cannot be read
+ * @param form keeps only the names of headers, which a rejected form shows again
+ * @throws NotFoundError for an unknown setting; InvalidInputError for an unreadable value
  */
 export function changeIn(setting: string, form: URLSearchParams): object {
   const text = form.get(setting)?.trim() ?? '';
@@ -25,7 +25,7 @@ export function changeIn(setting: string, form: URLSearchParams): object {
   throw new NotFoundError('Setting not found');
 }
 
-/** Names of typed headers. */
+/** Returns the names of entered headers. */
 function headerNamesIn(text: string): string {
   return linesOf(text)
     .flatMap((line) => (line.includes(':') ? `${line.split(':', 1)[0]}: ` : []))

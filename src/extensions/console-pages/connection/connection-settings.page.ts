@@ -1,4 +1,4 @@
-/** The parts of the page of a connection for whoever owns or manages it: the scenario of a mock, settings. */
+/** Parts of the page of a connection for its owner and managers: the scenario of a mock, and settings. */
 import {
   button,
   buttonLink,
@@ -13,7 +13,6 @@ import {
 } from '../../../extension.js';
 import type { ConnectionView } from './connection-view.js';
 
-/** The scenario of a mock. */
 export function mockPart({ connection: { mock }, mayRead }: ConnectionView): Html | undefined | false {
   return (
     mayRead &&
@@ -27,7 +26,7 @@ ${mock.scenario === undefined ? html`<p>No scenario: answers are made by the sch
   );
 }
 
-/** The settings, each with a form of its own. */
+/** Returns the settings, each with its own form. */
 export function settingsPart(view: ConnectionView): Html | null {
   const { connection, changes, rejected } = view;
   if (!changes) return null;

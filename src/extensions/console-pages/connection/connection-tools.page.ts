@@ -1,6 +1,6 @@
 /**
- * The tools on the page of a connection, as the model sees them, with a way to try each. Whoever owns it sees which are kept back.
- * A server that has listed none yet is "not known yet", never without tools.
+ * The tools on the page of a connection, as the model sees them, with a link to try each. Owners also see which tools
+ * are withheld. A server that has not listed its tools yet is shown as "not known yet", not as one without tools.
  */
 import {
   annotationsOf,
@@ -18,25 +18,24 @@ import {
   type ListedTool,
 } from '../../../extension.js';
 
-/** Tools of one page of the list. */
 const PAGE_SIZE = 50;
 
-/** Members of the query that the list reads. */
+/** Query parameters of the list. */
 export interface ToolsQuery {
-  /** Words that stand in the name, title or description. */
+  /** Words in the name, title or description. */
   q?: unknown;
-  /** From 1 on. */
+  /** From 1. */
   page?: unknown;
-  /** The server is to be asked, even if it was never asked before. */
+  /** Queries the server, even for the first time. */
   ask?: unknown;
 }
 
-/** A tool of the list; one that is kept back has its name only. */
+/** A tool of the list; a withheld one has only its name. */
 type Row = ListedTool & { isWithheld?: true };
 
 /**
  * @param address the address of the page
- * @param withheld names of tools that are not offered; none for guests
+ * @param withheld names of tools that are not offered; none for grantees
  */
 export function toolsPart(
   address: string,
@@ -74,7 +73,7 @@ ${pager('tools', { currentPage: page, totalPages: pages }, hrefOf)}`,
 function rowOf(tool: Row, page: string): [Html, Html] {
   const { name, title, description, isWithheld } = tool;
   if (isWithheld) return [html`<code>${name}</code>`, badge('Not offered', 'off')];
-  // A browser would take these for a folder.
+  // A browser would treat these as directories.
   const isPath = !['', '.', '..'].includes(name);
   const address = `${page}/tools/${encodeURIComponent(name)}`;
   const label = html`<code>${name}</code>`;
@@ -85,7 +84,6 @@ function rowOf(tool: Row, page: string): [Html, Html] {
   ];
 }
 
-/** The effects of a tool. */
 export function toolBadge(tool: ListedTool): Html {
   return html`${tool.needsElicitation === true && badge('Only in apps that can ask you')} ${badge(annotationsOf(tool).join(', '), needsTick(tool) ? 'wait' : 'ok')}`;
 }

@@ -1,35 +1,35 @@
-/** The content of the page of a connection. */
 import type { Connections, FormsView, GrantRef, Html } from '../../../extension.js';
 
 type Connection = Awaited<ReturnType<Connections['find']>>;
-/** The newest calls. */
 export type Calls = Awaited<ReturnType<Connections['calls']>>;
 
-/** Content of the page. */
 export interface ConnectionView extends FormsView {
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
   namespace: string;
   connection: Connection;
-  /** Of the caller; undefined for whoever owns it. */
+  /** The caller's grant; undefined for the owner. */
   grant: GrantRef | undefined;
   connect: Html;
-  /** The start of an uplink that is not paired; null for others. `command` is null for guests; `isLive` while the page waits. */
+  /**
+   * How to start an unpaired uplink; null for other connections. `command` is null for grantees; `isLive` while the
+   * page waits.
+   */
   uplink: { command: string | null; isLive: boolean } | null;
   tools: Html;
-  /** Relative; null where nothing waits for the person. */
+  /** Relative; null if nothing is pending for the person. */
   setupUrl: string | null;
-  /** The person may read what REST says of the connection to its owner and managers. */
+  /** True if the person can read what REST returns to the owner and managers of the connection. */
   mayRead: boolean;
   diagnosis?: Awaited<ReturnType<Connections['diagnose']>>;
   calls: Calls | null;
-  /** Parts of modules. */
+  /** From modules. */
   parts?: Html[];
   changes: {
-    /** Another address may be entered. */
+    /** True if another address can be entered. */
     canMove: boolean;
     canDelete: boolean;
   } | null;
-  /** The person may grant access. */
+  /** True if the person can grant access. */
   mayAdminister: boolean;
 }

@@ -1,10 +1,11 @@
 /**
- * `/ui/c/{namespace}/{connectionId}`: a connection. A browser that opens its MCP address is led here. The parts of the page are those
- * that REST answers to the same account: a guest sees the state, the ways to connect, the tools of its grant and its own calls. What does not exist
- * and what the person may not know of are one page.
+ * `/ui/c/{namespace}/{connectionId}`: a connection. A browser that opens its MCP address is redirected here. The page
+ * has the parts that REST returns to the same account: a grantee sees the state, the ways to connect, the tools of its
+ * grant and its own calls. Missing and hidden connections have the same page.
  *
- * Each form has an address under the page, with the access rule of the REST route that does the same. A rejected form keeps the
- * typed values, except those of headers. `check` leads to `?check`, with the steps of a diagnosis, which are not stored.
+ * Each form has an address under the page, with the access rule of the REST route that does the same. A rejected form
+ * keeps the typed values, except those of headers. `check` redirects to `?check`, with the steps of a diagnosis, which
+ * are not stored.
  */
 import { Controller, Get, Optional, Post } from '@nestjs/common';
 import {
@@ -87,7 +88,7 @@ export class ConnectionPageController {
     });
   }
 
-  /** Runs the work of a form. @param work returns a word of {@link DONE}, which the page then shows as a sentence */
+  /** Runs the work of a form. @param work returns a key of {@link DONE}, whose message the page then shows */
   private respond<Request extends ConnectionRequest>(
     page: Request,
     name: string,
@@ -95,7 +96,7 @@ export class ConnectionPageController {
   ): Promise<FramedPage | Redirect> {
     const { person, form } = page;
     const run = async () => {
-      // A form never makes a connection.
+      // A form never creates a connection.
       await this.connections.find(person, nameOf(page));
       const outcome = await work(page);
       return typeof outcome === 'string' ? new Redirect(`${addressOf(page)}?done=${outcome}`) : outcome;

@@ -1,4 +1,7 @@
-/** The page of a connection: its state with the one way on, how an app connects, its tools and last calls. A part that is null is left out. */
+/**
+ * The page of a connection: its state and the next step, how an app connects, its tools and last calls. A part that is
+ * null is left out.
+ */
 import {
   badge,
   button,
@@ -26,7 +29,7 @@ import { mockPart, settingsPart } from './connection-settings.page.js';
 import type { Calls, ConnectionView } from './connection-view.js';
 import { accessPath } from '../target-access.page.js';
 
-/** Sentences for the word in the address after a form. */
+/** Messages for the word in the address after a form. */
 export const DONE = {
   'set-up': 'The connection is set up. It is yours.',
   added: 'The server is added. The connection is yours.',
@@ -36,7 +39,7 @@ export const DONE = {
   forget: 'The recorded calls are deleted.',
 } as const;
 
-/** The page of a connection. Of a guest's it shows the name, the state and the kind of its reason. */
+/** Returns the page of a connection. Grantees see only its name, state and the kind of its reason. */
 export function connectionPage(view: ConnectionView): Framed {
   const { namespace, connection, grant, setupUrl } = view;
   const { connectionId, name, status, suspended } = connection;
@@ -130,7 +133,6 @@ ${notice(diagnosis.verdict)}`
   );
 }
 
-/** Outcomes of calls in words. */
 const OUTCOMES: Record<string, Html> = {
   ok: badge('OK', 'ok'),
   toolError: badge('Tool error', 'bad'),
@@ -140,12 +142,11 @@ const OUTCOMES: Record<string, Html> = {
   canceled: badge('Canceled', 'off'),
 };
 
-/** Rows of *Last calls*. */
 const SHOWN_CALLS_MAX = 20;
 
 function callsPart({ calls, root, namespace, connection }: ConnectionView): Html | null {
   if (!calls) return null;
-  // The tool calls first: clients send requests of the protocol around each of them.
+  // Tool calls come first: clients send requests of the protocol around each of them.
   const isOfTool = ({ tool }: Calls['invocations'][number]) => tool !== null;
   const ordered = [...calls.invocations.filter(isOfTool), ...calls.invocations.filter((call) => !isOfTool(call))];
   const rows = ordered

@@ -1,6 +1,5 @@
-/** The filters of the connections of a namespace in the address of the page, by the names that REST gives them. */
+/** The filters of a namespace's connections in the address of the page, named as in REST. */
 
-/** States to choose from, in words. */
 export const STATES = {
   auth_required: 'Needs a login',
   input_required: 'Needs a value',
@@ -11,7 +10,7 @@ export const STATES = {
 
 export interface ConnectionFilters {
   state?: keyof typeof STATES;
-  /** The whole name. */
+  /** Matches the whole name. */
   name?: string;
   metadata: { key: string; value: string }[];
 }
@@ -19,10 +18,10 @@ export interface ConnectionFilters {
 const PREFIX = 'metadata.';
 const NAME_CHARS_MAX = 255;
 
-/** As many as REST takes. */
+/** The limit of REST. */
 const METADATA_MAX = 16;
 
-/** Returns the filters of an address. Values that no connection can have are left out. */
+/** Returns the filters of an address, without values that no connection can have. */
 export function filtersIn(query: Record<string, unknown>): ConnectionFilters {
   const { state, name } = query;
   const metadata = Object.entries(query).flatMap(([key, value]) =>
@@ -37,7 +36,7 @@ export function filtersIn(query: Record<string, unknown>): ConnectionFilters {
   };
 }
 
-/** Returns the filters that were typed as `plan=pro, userId=u-1`; null without any. */
+/** Returns filters that were entered as `plan=pro, userId=u-1`; null without any. */
 export function metadataIn(typed: unknown): ConnectionFilters['metadata'] | null {
   if (typeof typed !== 'string') return null;
   return typed.split(',').flatMap((part) => {
@@ -46,14 +45,14 @@ export function metadataIn(typed: unknown): ConnectionFilters['metadata'] | null
   });
 }
 
-/** Returns the filters as a query, which REST takes as well. */
+/** Returns the filters as a query, which REST accepts as well. */
 export function queryOf({ state, name, metadata }: ConnectionFilters, more: Record<string, string> = {}): string {
   const ofMetadata = metadata.map(({ key, value }): [string, string] => [PREFIX + key, value]);
   const entries = [...Object.entries({ ...(state && { state }), ...(name !== undefined && { name }) }), ...ofMetadata];
   return new URLSearchParams([...entries, ...Object.entries(more)]).toString();
 }
 
-/** What Postgres can compare. */
+/** Replaces characters that Postgres cannot store. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

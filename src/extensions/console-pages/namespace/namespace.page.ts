@@ -1,4 +1,4 @@
-/** The page of a namespace: one address for all of its connections, and the list of them for those who manage it. */
+/** The page of a namespace: one address for all of its connections, and their list for those who manage it. */
 import {
   actions,
   badge,
@@ -30,38 +30,37 @@ import { queryOf, STATES, type ConnectionFilters } from './connection-filters.js
 
 type Connection = Awaited<ReturnType<Connections['list']>>['connections'][number];
 
-/** Connections of a page. */
 export const PAGE_SIZE = 50;
 
-/** Members of metadata, and characters of each, in a row. */
+/** Displayed members of metadata in a row, and characters of each. */
 const METADATA_MAX = 4;
 const VALUE_CHARS_MAX = 60;
 
-/** Sentences for the word in the address after a form. */
+/** Messages for the word in the address after a form. */
 export const DONE = { deleted: 'The connection is deleted.' };
 
 interface Listing {
   filters: ConnectionFilters;
-  /** The cursor of the shown page; undefined on the first page. */
+  /** The cursor of the current page; undefined on the first page. */
   cursor: string | undefined;
-  /** Number of connections by state, whatever the filters. */
+  /** Connections by state, regardless of the filters. */
   counts: Map<string, number>;
   mayDelete: boolean;
   connections: Connection[];
   nextCursor: string | null;
   /** Times of the newest calls, by connection id. */
   lastCalls: Map<string, Date>;
-  /** Why the filters are rejected; null if they are not. */
+  /** Why the filters are rejected; null if they are valid. */
   problem: string | null;
 }
 
 interface NamespaceView extends FormsView {
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
   name: string;
   grant: GrantRef | undefined;
   connect: Html;
-  /** Null for those who cannot read the connections. */
+  /** Null for persons who cannot read the connections. */
   listing: Listing | null;
 }
 

@@ -2,12 +2,11 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** Reads of the connections of a namespace what the facades do not have. */
+/** Reads facts about the connections of a namespace that the facades do not return. */
 @Injectable()
 export class NamespaceRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Returns the number of connections in each state that one of them has. */
   async countStates(namespaceId: string): Promise<Map<string, number>> {
     const rows = await this.database.query<{ state: string; count: number }[]>(
       'SELECT status_state AS state, count(*)::int AS count FROM connections WHERE namespace_id = $1 GROUP BY 1',
@@ -16,10 +15,13 @@ export class NamespaceRepository {
     return new Map(rows.map(({ state, count }) => [state, count]));
   }
 
-  /** Returns the times of the newest recorded calls of these connections, by connection id; those without a call are missing. */
+  /**
+   * Returns the times of the newest recorded calls of these connections, by connection id, without connections that
+   * were never called.
+   */
   async lastCalls(namespaceId: string, connectionIds: string[]): Promise<Map<string, Date>> {
     return this.database.transaction(async (tx) => {
-      // With the default cost of a page Postgres would scan the primary key, past the calls of all others.
+      // With the default page cost, Postgres would scan the primary key, past the calls of all others.
       await tx.query(`SELECT set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true)`);
       const rows = await tx.query<{ connectionId: string; at: Date }[]>(
         `SELECT c.connection_id AS "connectionId", newest.at
