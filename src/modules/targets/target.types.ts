@@ -3,8 +3,8 @@ export const targetKinds = ['server', 'connection', 'namespace'] as const;
 export type TargetKind = (typeof targetKinds)[number];
 
 /**
- * Access to a server without a grant: everybody may find and call it (`public`), everybody may find it (`restricted`), or
- * nobody may (`private`). The owner always may. Sorted from the most open one.
+ * Access to a server without a grant: everybody can find and call it (`public`), everybody can find it (`restricted`),
+ * or nobody can (`private`). The owner always can. Sorted from the most open one.
  */
 export const visibilities = ['public', 'restricted', 'private'] as const;
 export type Visibility = (typeof visibilities)[number];
@@ -12,36 +12,32 @@ export type Visibility = (typeof visibilities)[number];
 /** A server, a connection or a namespace: a row of the view `targets`. */
 export interface Target {
   kind: TargetKind;
-  /** The id of its row. */
   id: string;
-  /** The namespace that holds it; of a namespace its own id. */
+  /** The namespace that contains it; for a namespace, its own id. */
   namespaceId: string;
-  /** The name of the namespace. */
   namespace: string;
-  /** The part of a qualified name behind the slash, or the id of a connection; '' for a namespace. */
+  /** The part of a qualified name after the slash, or the id of a connection; '' for a namespace. */
   name: string;
-  /** The name that people know it by; its name where it has no other. */
+  /** The name for people; otherwise the same as `name`. */
   title: string;
   /** The account that owns the namespace. */
   ownerId: string;
   /** Null for connections and namespaces, which need an owner or a grant. */
   visibility: Visibility | null;
-  /** Why the operator suspended it, or its namespace; null for one in use. */
+  /** The operator's reason, for the target or its namespace; null while in use. */
   suspended: string | null;
 }
 
-/** A target by the id of its row. */
+/** A target by its row id. */
 export type TargetRef = Pick<Target, 'kind' | 'id'>;
 
-/** A target by its names. */
 export type TargetName = Pick<Target, 'kind' | 'namespace' | 'name'>;
 
-/** The namespace of this name as a target. */
 export function namespaceNamed(namespace: string): TargetName & { kind: 'namespace' } {
   return { kind: 'namespace', namespace, name: '' };
 }
 
-/** The key of a target within its namespace. Two names of servers differ by more than their case. */
+/** Returns the key of a target within its namespace. Names of servers ignore case. */
 export function keyOf({ kind, name }: TargetName): string {
   return kind === 'server' ? name.toLowerCase() : name;
 }

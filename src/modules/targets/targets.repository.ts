@@ -10,7 +10,6 @@ const BY_NAME = new PreparedStatement<Target>(`${SELECT} WHERE kind = $1 AND nam
 const BY_SLUG = new PreparedStatement<Target>(`${SELECT} WHERE kind = 'server' AND slug = $1`);
 const BY_ID = new PreparedStatement<Target>(`${SELECT} WHERE kind = $1 AND id = $2`);
 
-/** SQL on the view `targets`. */
 @Injectable()
 export class TargetsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -19,7 +18,7 @@ export class TargetsRepository {
     return BY_NAME.findOne(this.database, [target.kind, target.namespace, keyOf(target)]);
   }
 
-  /** The server of this slug, in lower case. */
+  /** @param slug in lower case */
   findBySlug(slug: string): Promise<Target | null> {
     return BY_SLUG.findOne(this.database, [slug]);
   }
@@ -28,12 +27,11 @@ export class TargetsRepository {
     return BY_ID.findOne(this.database, [kind, id]);
   }
 
-  /** The namespaces of these names. */
   findNamespaces(names: string[]): Promise<Target[]> {
     return this.database.query(`${SELECT} WHERE kind = 'namespace' AND namespace = ANY($1)`, [names]);
   }
 
-  /** Names of the namespaces of accounts, newest first. */
+  /** Returns the names of the namespaces of accounts, newest first. */
   async namesOf(accountIds: string[]): Promise<string[]> {
     const rows = await this.database.query<{ name: string }[]>(
       'SELECT name FROM namespaces WHERE account_id = ANY($1::uuid[]) ORDER BY created_at DESC',

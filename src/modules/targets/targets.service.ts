@@ -1,6 +1,7 @@
 /**
- * Finds servers, connections and namespaces by name, slug or id. Namespaces, which every request asks for, are cached for 5 s;
- * `namespaces.deleted` and `namespaces.suspended` drop them in every process, in the one that answers before it answers.
+ * Finds servers, connections and namespaces by name, slug or id. Namespaces, which every request needs, are cached for
+ * 5 s; `namespaces.deleted` and `namespaces.suspended` drop them in every process, in the publishing one before it
+ * responds.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -12,17 +13,16 @@ import { TargetsRepository } from './targets.repository.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when a namespace was deleted, or moved to another account: what it holds open ends. */
+    /** Published when a namespace was deleted, or moved to another account: its streams and handles close. */
     'namespaces.deleted': { id: string; name: string };
-    /** Published when a namespace was suspended, or is in use again. */
+    /** Published when a namespace was suspended or reinstated. */
     'namespaces.suspended': { name: string };
   }
 }
 
-/** A target by its names, a server also by the slug of its run endpoint. */
+/** A target by its names; a server also by the slug of its run endpoint. */
 export type TargetAddress = TargetName | { kind: 'server'; slug: string };
 
-/** Finds targets. */
 @Injectable()
 export class TargetsService implements OnModuleInit {
   private readonly namespaces = new RowCache<Target>((name) => this.targetsRepository.findByName(namespaceNamed(name)));
@@ -37,7 +37,7 @@ export class TargetsService implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.forget(name));
   }
 
-  /** The target at this address; null when there is none. A namespace is at most 5 s old. */
+  /** Finds the target at this address. A namespace is at most 5 s old. */
   async find(address: TargetAddress): Promise<Target | null> {
     if ('slug' in address) {
       return STORABLE.test(address.slug) ? this.targetsRepository.findBySlug(address.slug.toLowerCase()) : null;
@@ -49,33 +49,32 @@ export class TargetsService implements OnModuleInit {
       : this.targetsRepository.findByName(address);
   }
 
-  /** The namespace of this name, at most 5 s old; null when there is none. */
+  /** Finds the namespace of this name, at most 5 s old. */
   async findNamespace(name: string): Promise<Target | null> {
     return this.find(namespaceNamed(name));
   }
 
-  /** The target with this id; null when it was deleted. */
   findById(target: TargetRef): Promise<Target | null> {
     return this.targetsRepository.findById(target);
   }
 
-  /** The namespace of this name if {@link findNamespace} needs no query; otherwise null. */
+  /** Returns the namespace of this name if {@link findNamespace} needs no query; otherwise null. */
   peekNamespace(name: string): Target | null {
     return this.namespaces.peek(name);
   }
 
-  /** The namespaces as they are now, by their names. */
+  /** Returns the current namespaces, by name. */
   async readNamespaces(names: string[]): Promise<Map<string, Target>> {
     const rows = await this.targetsRepository.findNamespaces(names.filter((name) => NAMESPACE_NAME.test(name)));
     return new Map(rows.map((row) => [row.namespace, row]));
   }
 
-  /** Names of the namespaces of accounts, newest first. */
+  /** Returns the names of the namespaces of accounts, newest first. */
   namespacesOf(accountIds: string[]): Promise<string[]> {
     return this.targetsRepository.namesOf(accountIds);
   }
 
-  /** Reads a namespace again, in this process: the cache may hold a previous owner of its name. */
+  /** Reads a namespace again, in this process: the cache can hold a previous owner of its name. */
   forget(namespace: string): void {
     this.namespaces.drop(namespace);
   }
