@@ -15,7 +15,9 @@ export interface UnpublishedServer {
 export class AuthorPagesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Returns the qualified name of the server at `/ui/s/{slug}`, which may be hidden from the caller; null for none. */
+  /**
+   * Returns the qualified name of the server at `/ui/s/{slug}`, even if it is hidden from the caller; null for none.
+   */
   async nameAt(slug: string): Promise<string | null> {
     const [row] = await this.database.query<{ name: string }[]>(
       `SELECT concat_ws('/', n.name, nullif(s.name, '')) AS name

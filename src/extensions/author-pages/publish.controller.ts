@@ -23,7 +23,7 @@ import { publishPage, type Source, toSource, VISIBILITIES, type Visibility } fro
 
 const MB = 1024 * 1024;
 
-/** The parts of a form with a file or code: files as REST takes them, text as the form of a module. */
+/** The parts of a form with a file or code: files as REST accepts them, text as the form of a module. */
 const PARTS = {
   fields: { server: 300, namespace: 100, name: 100, visibility: 20, configSchema: MB, note: 2_000, code: 130 * 1024 },
   files: { file: 25 * MB },
@@ -31,7 +31,6 @@ const PARTS = {
 
 const DONE: Record<string, string> = { deleted: 'The server is deleted.' };
 
-/** A release to publish. */
 interface Publication {
   payload: NewRelease;
   files?: NewFiles;
@@ -106,7 +105,7 @@ export class PublishPageController {
     return respondToForm(source, form, work, (rejected) => this.render(page, source, rejected));
   }
 
-  /** The qualified name of a new server, in a namespace that exists afterwards. */
+  /** Returns the qualified name of a new server, and claims its namespace if necessary. */
   private async nameOf({ form, person }: PageRequest): Promise<string> {
     const name = (form.get('name') ?? '').trim();
     if (!/^[a-zA-Z0-9][\w-]{2,38}$/.test(name)) {
@@ -131,7 +130,7 @@ export class PublishPageController {
     });
   }
 
-  /** Values to begin another release with, from the newest one; no URL with a masked query. */
+  /** Returns the prefilled values of another release, from the newest one; no URL with a masked query. */
   private async valuesOf({ person }: PageRequest, server: string): Promise<{ url?: string; configSchema?: string }> {
     const { releases } = await this.releases.list(person, server, { page: 1, pageSize: 1 });
     const { connections } = await this.servers.detail(person, server);
@@ -144,7 +143,7 @@ export class PublishPageController {
   }
 }
 
-/** An error that names none of the other fields concerns the source. */
+/** Assigns an error that names none of the other fields to the source. */
 function atSource(error: unknown, source: Source): unknown {
   if (error instanceof DomainError && error.kind === 'invalid' && !/^configSchema\b/.test(error.message)) {
     error.field ??= source;
@@ -152,7 +151,7 @@ function atSource(error: unknown, source: Source): unknown {
   return error;
 }
 
-/** A bundle is a ZIP archive; any other file is a module. */
+/** Reads an uploaded file: a ZIP archive is a bundle, any other file a module. */
 function fileOf(file: Buffer | undefined): Publication {
   if (!file?.length) throw new InvalidInputError('file must be chosen, and not empty');
   const isBundle = file.subarray(0, 4).equals(Buffer.from('PK\u0003\u0004'));

@@ -48,7 +48,7 @@ export class ReleasePagesController {
     });
   }
 
-  /** Continues a release that nobody authorized in time. */
+  /** Resumes a release that nobody authorized in time. */
   @Post('resume')
   @Form('servers:publish')
   resume(@CurrentPage() page: ServerRequest) {

@@ -13,10 +13,10 @@ const TEXT_MAX = 1_000;
 /** Minimum interval of events, however busy the server is. */
 const EVENT_MS = 1_000;
 
-/** How long a stream lasts: what its reader may see is checked that often. */
+/** Duration of a stream: the rights of its reader are checked again that often. */
 const STREAM_MS = 5_000;
 
-/** Streams of an account, and of all. */
+/** Streams of one account and of all accounts. */
 const STREAMS_EACH_MAX = 10;
 const STREAMS_MAX = 200;
 
@@ -67,8 +67,8 @@ export class ServerLogsPageController {
   }
 
   /**
-   * Sends an event when the followed log has changed, at most one a second. The stream ends after 5 s: the browser opens it again with the
-   * version that it has seen, and its rights are checked again.
+   * Sends an event if the log has changed, at most one per second. The stream closes after 5 s: the browser opens it
+   * again with the version that it has seen, and its rights are checked again.
    */
   @Get('stream')
   @Page('servers:read')
@@ -94,14 +94,13 @@ export class ServerLogsPageController {
           version = versionOf(await read());
         }
       } catch {
-        // The reader has left, or lost access: the next stream says why.
+        // The reader disconnected or lost access; the next stream reports why.
       }
       response.end();
     });
   }
 }
 
-/** The filters of an address. */
 function filtersIn(query: Record<string, unknown>): LogFilters {
   return Object.fromEntries(
     NAMES.flatMap((name) => {
@@ -120,7 +119,7 @@ const searchOf = (filters: LogFilters) => ({
 
 const followed = (filters: LogFilters) => ({ ...searchOf(filters), limit: FOLLOWED_SIZE });
 
-/** Names what a reader has seen: the newest request, and the parts of all of them. */
+/** Returns the version that a reader has seen: the newest request, and the number of parts of all of them. */
 function versionOf({ invocations }: RuntimeLog): string {
   const parts = invocations.reduce((sum, { logs, exceptions }) => sum + logs.length + exceptions.length + 1, 0);
   return `${invocations[0]?.id ?? ''}.${parts}`;

@@ -96,7 +96,7 @@ export class ServerSettingsPageController {
     });
   }
 
-  /** Deletes the server whose name is typed. */
+  /** Deletes the server if its name was entered. */
   @Post('delete')
   @Form('servers:write')
   delete(@CurrentPage() page: ServerRequest) {
@@ -107,7 +107,7 @@ export class ServerSettingsPageController {
     });
   }
 
-  /** @param work returns a word of {@link DONE} */
+  /** @param work returns a key of {@link DONE} */
   private change(
     page: ServerRequest,
     name: string,

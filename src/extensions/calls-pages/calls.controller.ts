@@ -48,7 +48,7 @@ export class CallsPageController {
   }
 }
 
-/** The filters of an address. Values that no call can have are left out. */
+/** Returns the filters of an address, without values that no call can have. */
 function filtersIn(query: Record<string, unknown>): CallFilters {
   const text = (name: string) => {
     const value = query[name];

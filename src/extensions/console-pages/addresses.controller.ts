@@ -37,7 +37,7 @@ import { ConnectService } from './clients/connect.service.js';
 import { ServerViewsService } from './server-views.service.js';
 import { accessLinkOf, callsLink } from './target-access.page.js';
 
-/** Sentences for the word in the address after a form. */
+/** Messages for the word in the address after a form. */
 const DONE: Record<string, string> = { asked: 'You asked for access. This page shows the decision.' };
 
 type ServerRequest = PageRequest<{ slug: string }>;
@@ -125,9 +125,9 @@ export class AddressesController {
   }
 
   /**
-   * Creates a connection of the person to a server, in the oldest namespace of the account, which may be a new one.
+   * Connects the person to a server, in the oldest namespace of the account, or in a new one.
    *
-   * @returns the path of its next step; of its page if it exists
+   * @returns the path of the next step; of the connection's page if it already exists
    */
   private async connect(
     person: SessionCaller,

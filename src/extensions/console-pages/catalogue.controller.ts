@@ -11,10 +11,10 @@ import {
 import { cataloguePage } from './catalogue.page.js';
 import { ServerViewsService } from './server-views.service.js';
 
-/** The same as `ServerQueryDto` takes. */
+/** The limit of `ServerQueryDto`. */
 const QUERY_LENGTH_MAX = 500;
 
-/** `/ui/catalogue`: the servers that a person may find. `?q=` searches, `&page=` pages. */
+/** `/ui/catalogue`: the servers that a person can find. `?q=` searches, `&page=` pages. */
 @Controller('ui/catalogue')
 export class CatalogueController {
   constructor(

@@ -1,6 +1,7 @@
 /**
- * `/ui/access/{kind}/{target}`: the grants of a server, a connection or a namespace, for its owner and for editors of the organization
- * that owns it. For everybody else it looks like a target that does not exist. With `?from=add` it is the last step of adding a server.
+ * `/ui/access/{kind}/{target}`: the grants of a server, a connection or a namespace, for its owner and for editors of
+ * the organization that owns it. For everybody else it returns 404. With `?from=add` it is the last step of adding a
+ * server.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import {
@@ -27,7 +28,6 @@ import {
 } from '../../extension.js';
 import { accessPath, DONE, targetAccessPage } from './target-access.page.js';
 
-/** Grants of one page of the list. */
 const PAGE_SIZE = 50;
 /** Open requests with a form. */
 const REQUESTS_MAX = 20;
@@ -50,8 +50,8 @@ export class TargetAccessController {
   }
 
   /**
-   * Grants access to each account of the form, or to the account of a request. After an error, the form keeps the accounts that have
-   * none yet.
+   * Grants access to each account of the form, or to the account of a request. After an error, the form keeps the
+   * accounts that still have no access.
    */
   @Post('grant')
   @Form('accounts:write')
@@ -94,7 +94,7 @@ export class TargetAccessController {
     });
   }
 
-  /** Answers the request that the form names. */
+  /** Approves or rejects the request that the form names. */
   private async decide(
     target: Target,
     { form, person }: TargetRequest,
@@ -146,14 +146,14 @@ export class TargetAccessController {
     });
   }
 
-  /** The open requests for a server, the one that the address names first. */
+  /** Returns the open requests for a server, the one that the address names first. */
   private async requestsOf(target: Target, person: SessionCaller, chosen: unknown) {
     if (target.kind !== 'server') return [];
     const { requests } = await this.grants.listServerRequests(person, qualifiedNameOf(target), { pageSize: 100 });
     return requests.toSorted((a, b) => Number(b.id === chosen) - Number(a.id === chosen)).slice(0, REQUESTS_MAX);
   }
 
-  /** The names of the tools that are known of a server or a connection. */
+  /** Returns the names of the known tools of a server or a connection. */
   private async toolsOf(target: Target, person: SessionCaller): Promise<string[]> {
     const name = qualifiedNameOf(target);
     if (target.kind === 'namespace') return [];

@@ -37,7 +37,7 @@ export interface ChangeEvent {
   at: Date;
   /** The account that owns the target. */
   accountId: string;
-  /** The account that made the change; null for what happened by itself. */
+  /** The account that made the change; null for an automatic change. */
   actorId: string | null;
   target: { id: string; name: string };
   /** The values that changed, without secrets; null for a new target. */

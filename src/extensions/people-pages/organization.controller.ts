@@ -4,7 +4,7 @@
  * returns 404.
  *
  * Each form has an address under the page, with the id of the organization; a rejected one is shown again with the
- * reason. The link of an invitation, a new key and the names of the keys of a removed member are shown once.
+ * reason. An invitation link, a new key and the names of a removed member's keys are shown once.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import { isUUID } from 'class-validator';
@@ -36,10 +36,9 @@ const ofOwners = { account: 'organization', may: 'own' } as const;
 
 type OrganizationRequest = PageRequest<{ organization: string }>;
 
-/** The outcome of a form: a word of {@link DONE}, or values that are shown once. */
+/** The outcome of a form: a key of {@link DONE}, or values that are shown once. */
 type Outcome = keyof typeof DONE | Redirect | ShownOnce;
 
-/** The page of an organization. */
 @Controller('ui/o/:organization')
 export class OrganizationController {
   constructor(
@@ -197,7 +196,6 @@ function roleIn(form: URLSearchParams): MemberRole {
   return role;
 }
 
-/** The id of the row of a form. */
 function rowIn(form: URLSearchParams): string {
   const id = form.get('id') ?? '';
   if (!isUUID(id)) throw new InvalidInputError('This form is not known: open the page again');
@@ -211,7 +209,9 @@ function requireName(form: URLSearchParams): void {
   }
 }
 
-/** The message about the keys that a removed member made. As many names as {@link ShownOnce} has space for. */
+/**
+ * Returns the message about the keys that a removed member created, with as many names as fit into {@link ShownOnce}.
+ */
 function keysLeft({ keys, revoked }: { keys: { name: string }[]; revoked: boolean }): string {
   if (keys.length === 0) return '';
   const names = keys.map(({ name }) => name).join(', ');

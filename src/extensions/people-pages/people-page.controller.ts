@@ -18,7 +18,7 @@ import { NewAccountDto, PeopleQueryDto } from './people.dto.js';
 
 const RULE = { operator: true } as const;
 
-/** `/ui/people`: the accounts of the service, for operators. Each form does what a request of `/accounts` does. */
+/** `/ui/people`: the accounts of the service, for operators. Each form corresponds to a request of `/accounts`. */
 @Controller('ui/people')
 export class PeoplePageController {
   constructor(private readonly accounts: Accounts) {}
@@ -42,7 +42,7 @@ export class PeoplePageController {
     });
   }
 
-  /** Creates another link for the password of an account; links from before end. */
+  /** Creates another link for the password of an account, which revokes earlier links. */
   @Post('link')
   @Form('accounts:write', RULE)
   link(@CurrentPage() page: PageRequest) {

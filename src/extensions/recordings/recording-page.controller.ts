@@ -19,7 +19,7 @@ type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }
 export class RecordingPageController {
   constructor(private readonly recordingsService: RecordingsService) {}
 
-  /** The recording as a fixture, to be stored. */
+  /** Downloads the recording as a fixture. */
   @Get('fixture')
   @Header('cache-control', 'no-store')
   @Page('connections:read', ownConnectionsOnly)
@@ -55,7 +55,7 @@ export class RecordingPageController {
 
 const connectionOf = ({ namespace, params }: ConnectionRequest) => ({ namespace, id: params.connectionId });
 
-/** Redirects to the page of the connection, which shows the message of the word. */
+/** Redirects to the page of the connection, which shows the message for the word. */
 function redirectAfter(word: string, { params: { namespace, connectionId } }: ConnectionRequest): Redirect {
   return new Redirect(`ui/c/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}?done=${word}`);
 }

@@ -24,7 +24,7 @@ export interface LinkedIdentity extends Pick<Identity, 'issuer' | 'subject' | 'n
 /** Statements keep the stored refresh token without a new one: some issuers return one only at the first sign-in. */
 const SIGNED_IN = 'signed_in_at = now(), checked_at = now(), failed_at = NULL';
 
-/** Identities per statement. */
+/** Identities claimed by one statement. */
 const CLAIMED_MAX = 10;
 
 @Injectable()
@@ -74,7 +74,7 @@ export class IdentitiesRepository {
     current: { issuer: string; hasPasswords: boolean },
   ): Promise<boolean | null> {
     return transactionOf(this.database, person, async (tx) => {
-      // One at a time: two concurrent requests could remove the last two.
+      // One at a time: two concurrent requests could remove the last two ways to sign in.
       await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`slipway.unlink ${person.accountId}`]);
       const [[removed]] = await tx.query<[{ hasOther: boolean }[]]>(
         `WITH other AS (SELECT EXISTS (SELECT FROM identities

@@ -10,34 +10,32 @@ import {
 } from '../../extension.js';
 import { OidcSignInService } from './oidc-sign-in.service.js';
 
-/** `/login/oidc`: the way to the issuer and back. */
+/** `/login/oidc`: redirects to the issuer, and handles its response. */
 @ApiExcludeController()
 @Controller('login/oidc')
 export class SignInOidcController {
   constructor(private readonly oidcSignInService: OidcSignInService) {}
 
-  /** Begins a sign-in. */
   @Post()
   @PublicPage()
   begin(@CurrentPage() { client, form }: PublicPageRequest): Promise<Redirect> {
     return this.oidcSignInService.begin(client, form.get('next'), null);
   }
 
-  /** Begins to link an identity to the account of the person. */
+  /** Starts linking an identity to the account of the person. */
   @Post('link')
   @Form('accounts:write')
   link(@CurrentPage() { client, person }: PageRequest): Promise<Redirect> {
     return this.oidcSignInService.begin(client, null, person);
   }
 
-  /** Removes an identity from the account of the person. */
   @Post('unlink')
   @Form('accounts:write')
   unlink(@CurrentPage() { person, form }: PageRequest): Promise<Redirect> {
     return this.oidcSignInService.unlink(person, form.get('id') ?? '');
   }
 
-  /** Takes the response of the issuer. */
+  /** Handles the response of the issuer. */
   @Get('callback')
   @PublicPage()
   finish(@CurrentPage() { client, cookies, originalUrl }: PublicPageRequest): Promise<Redirect> {

@@ -232,7 +232,7 @@ interface SentTexts {
   filled: Set<string>;
 }
 
-/** Parsed forms: one that answers several input requests is parsed once. */
+/** Parsed forms: a form that responds to several input requests is parsed once. */
 const readForms = new WeakMap<URLSearchParams, SentTexts>();
 
 function sentIn(form: URLSearchParams): SentTexts {

@@ -44,13 +44,13 @@ import {
   type Waiting,
 } from './tool-try.page.js';
 
-/** Values of a form. */
+/** Number of values in a form. */
 const VALUES_MAX = 1_000;
 
 /** Time after which the page of a call is sent without its result. */
 const SLOW_MS = 1_000;
 
-/** Input requests of one answer that a page shows. */
+/** Displayed input requests of one result. */
 const REQUESTS_MAX = 20;
 
 type ToolRequest = PageRequest<{ namespace: string; connectionId: string; tool: string }>;
@@ -115,7 +115,7 @@ export class ToolTryController {
     });
   }
 
-  /** The page that `work` makes; a rejection keeps what was typed. */
+  /** Renders the page that `work` returns; after a rejection, it keeps the entered values. */
   private async render(
     { namespace, params, person, form }: ToolRequest,
     work: (tool: ListedTool) => Promise<Outcome>,
@@ -147,7 +147,7 @@ export class ToolTryController {
     return {};
   }
 
-  /** The members of the repeated call. */
+  /** Returns the members that the repeated call adds: the person's responses and the `requestState`. */
   private async answersIn(
     { inputRequests, requestState }: Waiting,
     namespaceId: string,
@@ -192,10 +192,9 @@ interface Sent {
   faults: Faults;
 }
 
-/** The name of the connection of a page. */
 const connectionOf = ({ namespace, connectionId }: ToolRequest['params']) => `${namespace}/${connectionId}`;
 
-/** The call that a form continues; null for a new call. */
+/** Returns the call that a form continues; null for a new call. */
 function waitingIn(form: URLSearchParams): Waiting | null {
   const text = form.get('waiting');
   if (text === null) return null;
@@ -207,7 +206,7 @@ function waitingIn(form: URLSearchParams): Waiting | null {
   }
 }
 
-/** The continuation that a result asks for, whose defaults are added to the form. */
+/** Returns the continuation that a result requests, and adds its defaults to the form. */
 function waitingAfter({ result }: ToolTrial, args: JsonObject, form: URLSearchParams): Waiting | undefined {
   if (result?.resultType !== 'input_required') return undefined;
   const { requestState } = result;
@@ -220,7 +219,7 @@ function waitingAfter({ result }: ToolTrial, args: JsonObject, form: URLSearchPa
   return { arguments: args, requestState, inputRequests };
 }
 
-/** The first requests, with `params` that are an object. */
+/** Returns the first requests whose `params` are an object. */
 function requestsOf(sent: unknown): Waiting['inputRequests'] {
   const requests = Object.entries(isObject(sent) ? sent : {}).filter(([, request]) => isObject(request));
   return Object.fromEntries(

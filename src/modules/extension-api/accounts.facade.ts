@@ -107,7 +107,7 @@ export abstract class Accounts {
   abstract findOrganization(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null>;
 
   /**
-   * Removes a member, or the caller itself, and the logins that the membership opened.
+   * Removes a member, or the caller itself, and the client authorizations that the membership allowed.
    *
    * @param revokeKeys also revokes the API keys of the organization that the member created
    * @throws ConflictError for the last owner; NotFoundError; RoleError for others than its owners and operators

@@ -68,9 +68,9 @@ export abstract class Connections {
   abstract status(caller: FacadeCaller, name: string): Promise<ConnectionStatusDto>;
 
   /**
-   * Creates a connection in a namespace, whose first request tests it.
+   * Creates a connection in a namespace; its first request tests it.
    *
-   * @param options `command`: what the person starts on a machine, for an uplink
+   * @param options `command`: starts the local server of an uplink
    * @throws InvalidInputError, QuotaExceededError; ConflictError for an id in use
    */
   abstract create(

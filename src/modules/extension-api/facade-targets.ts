@@ -12,7 +12,7 @@ import { ServersService } from '../servers/servers.service.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { asSystem, type FacadeCaller } from './facade.types.js';
 
-/** The rule of routes that only callers that manage a server can read. */
+/** The rule of routes for callers that manage a server. */
 export const managedServer = { scope: 'servers:read', ...ownServerOrNone } as const;
 
 /**
@@ -45,7 +45,7 @@ export class FacadeTargets {
     const grant = requester === asSystem ? null : await this.accessService.authorize(requester, rule, { owner: name });
     const caller = grant && grant.caller;
     const server = await this.serversService.find(toQualifiedName(name), caller);
-    // Owners are cached: meanwhile another account may have claimed the name.
+    // Owners are cached: another account might have claimed the name meanwhile.
     if (grant?.namespace && grant.namespace.id !== server.namespaceId) throw new ServerNotFoundError();
     return { server, caller, actor: caller ?? callerFor(server.ownerId) };
   }

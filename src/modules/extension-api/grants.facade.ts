@@ -53,7 +53,7 @@ export abstract class Grants {
   abstract request(caller: Caller, server: string, text: string): Promise<void>;
 
   /**
-   * Grants what was requested, with the terms of {@link set}, or refuses it with a reason.
+   * Grants the requested access, with the terms of {@link set}, or rejects it with a reason.
    *
    * @throws ServerNotFoundError, InvalidInputError, GrantLevelError; NotFoundError; ConflictError for a decided request
    */

@@ -14,30 +14,29 @@ import type { SignInWay } from '../people/sign-in-way.types.js';
 import { SignInService } from '../people/sign-in.service.js';
 
 /**
- * People whom another service signs in. The module that uses it decides who a browser is: no password and no key is checked here.
+ * Sign-in of people by another service. The module vouches for the person at the browser: no password and no key is
+ * checked here.
  *
  * @stability preview
- * @example
- * // Signs in the employee whom a smart card identifies.
- * export class CardsService implements OnModuleInit {
+ * @example // Signs in the employee whom a smart card identifies. export class CardsService implements OnModuleInit {
  *   constructor(private readonly identities: Identities) {}
  *
  *   onModuleInit(): void {
- *     this.identities.addWay({ name: 'card', label: 'Use your card', problem: () => this.reader.problem(), accountPart });
+ *     this.identities.addWay({ name: 'card', label: 'Use your card', problem: () => this.reader.problem(), accountPart
+ *     });
  *   }
  *
  *   async signIn(client: ClientContext, card: Card, next: string | null): Promise<Redirect> {
  *     return this.identities.signIn(client, await this.accountOf(card), { next, hours: 8 });
- *   }
- * }
+ *   } }
  */
 export abstract class Identities {
   /** Adds a button to the sign-in page, and a part to the account page. */
   abstract addWay(way: SignInWay): void;
 
   /**
-   * Makes the ways of modules the only ones: switches off passwords and invitation links, and signs out who used one. Operators still
-   * sign in with an API key.
+   * Makes the ways of modules the only ones: switches off passwords and invitation links, and signs out everybody who
+   * used one. Operators still sign in with an API key.
    */
   abstract requireOnly(): Promise<void>;
 
@@ -52,14 +51,14 @@ export abstract class Identities {
    */
   abstract admitAttempt(client: ClientContext): Promise<() => Promise<void>>;
 
-  /** Returns who is signed in at a browser; null for nobody. */
+  /** Returns the person who is signed in at a browser; null for nobody. */
   abstract signedIn(client: ClientContext): Promise<SessionCaller | null>;
 
   /**
-   * Signs a browser in as an account, in place of the session that it had. Lifts a suspension of its credentials.
+   * Signs a browser in as an account, replacing an existing session. Lifts a suspension of its credentials.
    *
-   * @param session `hours`: the longest life of the session; `next`: the path to redirect to, the first page unless it is a page of
-   * Slipway that needs a session
+   * @param session `hours`: the longest life of the session; `next`: the path to redirect to, the first page unless it
+   *   is a page of Slipway that needs a session
    * @throws ForbiddenError for a disabled account and an organization with members
    */
   abstract signIn(
@@ -69,8 +68,8 @@ export abstract class Identities {
   ): Promise<Redirect>;
 
   /**
-   * Suspends the browser sessions, client authorizations and keys of an account within a transaction, until {@link signIn}. They are
-   * refused within 5 s. An operator keeps its keys, and the sessions that begin with them.
+   * Suspends the browser sessions, client authorizations and keys of an account within a transaction, until {@link
+   * signIn}. They are rejected within 5 s. An operator keeps its keys, and the sessions that begin with them.
    *
    * @param reason a message for operators
    */
@@ -86,8 +85,8 @@ export abstract class Identities {
   abstract createAccount(name: string, tx: EntityManager): Promise<string>;
 
   /**
-   * Gives an account these memberships, and removes others that it has by `source`. Memberships that people gave stay as they are, and
-   * so does the last owner. Streams that a removed one opened close within 5 s.
+   * Gives an account these memberships, and removes others that it has by `source`. Keeps memberships that people gave,
+   * and the last owner. Streams that a removed one opened close within 5 s.
    *
    * @param source the name of the module
    * @param roles by the name or id of the organization

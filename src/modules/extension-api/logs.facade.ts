@@ -27,8 +27,8 @@ import { FacadeTargets, managedServer } from './facade-targets.js';
  */
 export abstract class Logs {
   /**
-   * Stores invocations, all of them or none: bounded, credentials redacted, URLs without queries. A worker lists them within
-   * seconds. The server is one that a rule of access, or another facade, found for the caller.
+   * Stores invocations, all or none: limited in size, credentials redacted, URLs without queries. A worker lists them
+   * within seconds. The server must come from an access rule or another facade, which has checked the caller.
    *
    * @param invocations of the last 24 hours (`timeProblem`), with an `invocationId`
    * @param tx stores them with a transaction of the module

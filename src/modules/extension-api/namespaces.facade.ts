@@ -23,11 +23,11 @@ export abstract class Namespaces {
   abstract list(caller: Caller, query?: NamespaceQueryDto): Promise<NamespaceListDto>;
 
   /**
-   * Claims a name for the caller or an organization. With `move`, a namespace of the caller moves there: its streams close, and the
-   * logins of its connections are revoked.
+   * Claims a name for the caller or an organization. With `move`, a namespace of the caller moves there: its streams
+   * close, and the stored authorizations of its connections are revoked.
    *
-   * @throws ConflictError for a name of another account; InvalidInputError; QuotaExceededError; ForbiddenError for an organization
-   * where the caller is neither owner nor editor
+   * @throws ConflictError for a name of another account; InvalidInputError; QuotaExceededError; ForbiddenError for an
+   *   organization where the caller is neither owner nor editor
    */
   abstract claim(
     caller: Caller,

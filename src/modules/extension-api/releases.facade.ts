@@ -44,12 +44,10 @@ export type NewFiles = Partial<Record<'module' | 'sourcemap' | 'bundle', Uint8Ar
 export type ReleaseLogPart = Pick<ReleaseDto, 'status'> & { lines: ReleaseLogDto[]; after: string };
 
 /**
- * Releases of servers: publishing them and watching what happens to them.
+ * Publishes releases of servers, and reads their progress.
  *
  * @stability preview
- * @example
- * // Publishes pasted code, and tells its author what to do next.
- * export class WorkshopService {
+ * @example // Publishes pasted code, and tells its author what to do next. export class WorkshopService {
  *   constructor(private readonly releases: Releases) {}
  *
  *   async publish(caller: Caller, server: string, contents: string): Promise<string> {
@@ -61,8 +59,7 @@ export type ReleaseLogPart = Pick<ReleaseDto, 'status'> & { lines: ReleaseLogDto
  *   async nextStep(caller: Caller, server: string, id: string): Promise<string> {
  *     const { status, setupUrl, lastError } = await this.releases.get(caller, server, id);
  *     return setupUrl ? `Authorize the server: ${setupUrl}` : (lastError ?? status);
- *   }
- * }
+ *   } }
  */
 export abstract class Releases {
   /**
@@ -92,7 +89,10 @@ export abstract class Releases {
   /** Returns the lines of the log after a position, or all of them. For a module that follows a release. @throws as {@link get} */
   abstract log(caller: FacadeCaller, name: string, id: string, after?: string): Promise<ReleaseLogPart>;
 
-  /** Continues a release that waits for authorization. @throws as {@link get}; InvalidInputError for one that does not wait */
+  /**
+   * Resumes a release that waits for authorization. @throws as {@link get}; InvalidInputError for one that does not
+   * wait
+   */
   abstract resume(caller: FacadeCaller, name: string, id: string): Promise<ResumedReleaseDto>;
 
   /** Makes an earlier release current again (`promote`). @throws as {@link get}; ConflictError for one that did not succeed */

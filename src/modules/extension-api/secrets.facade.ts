@@ -2,12 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { Vault } from '../../platform/vault/vault.js';
 
 /**
- * Encryption of what a module stores, with the keys of the service.
+ * Encrypts values that a module stores, with the keys of the service.
  *
  * @stability preview
- * @example
- * // Stores a token of a user, and reads it again.
- * export class TokensService {
+ * @example // Stores a token of a user, and reads it again. export class TokensService {
  *   constructor(private readonly secrets: Secrets) {}
  *
  *   seal(rowId: string, token: string): string {
@@ -16,13 +14,12 @@ import { Vault } from '../../platform/vault/vault.js';
  *
  *   open(rowId: string, sealed: string): string {
  *     return this.secrets.open('billing', sealed, rowId);
- *   }
- * }
+ *   } }
  */
 export abstract class Secrets {
   /**
-   * Returns an encrypted value. It opens only for the same module and owner, and while `ENCRYPTION_KEYS` has the key that sealed
-   * it: rotating the keys does not seal values of modules again.
+   * Returns an encrypted value. It opens only for the same module and owner, and while `ENCRYPTION_KEYS` has the key
+   * that sealed it: key rotation does not seal values of modules again.
    *
    * @param module the name of the module
    * @param owner what the value belongs to, such as the id of its row

@@ -41,13 +41,14 @@ type SentCall = Pick<RestToolCall, 'path' | 'body' | 'cancellation'>;
  */
 export abstract class Tools {
   /**
-   * Calls a tool and returns its result, even if it has `isError`. The call has the timeout and the log record of a call over
-   * REST. With `asSystem` the record has no caller, and a server is called with the rights of its owner. A server that requires
-   * configuration values is called through a connection.
+   * Calls a tool and returns its result, including results with `isError`. The call has the timeout and the log record
+   * of a call over REST. With `asSystem` the record has no caller, and a server is called with the rights of its owner.
+   * A server that requires configuration values is called through a connection.
    *
    * @param tool its name; of a connection also its path, such as `repo/search`
    * @param options `signal`: cancels the call at the MCP server
-   * @throws ResourceNotFoundError, ServerNotFoundError for a target that is hidden from the caller; ToolError; UpstreamFailure
+   * @throws ResourceNotFoundError, ServerNotFoundError for a target that is hidden from the caller; ToolError;
+   *   UpstreamFailure
    */
   abstract call(
     caller: FacadeCaller,
@@ -58,16 +59,16 @@ export abstract class Tools {
   ): Promise<CallToolResultDto>;
 
   /**
-   * Returns a tool as the MCP server of a connection lists it to {@link try}; null for one that it does not list, or that is not
-   * granted to the caller. If the server does not respond within 5 s, the last list counts.
+   * Returns a tool as the MCP server of a connection lists it to {@link try}; null for one that it does not list, or
+   * that is not granted to the caller. If the server does not respond within 5 s, the last list is used.
    *
    * @throws ResourceNotFoundError
    */
   abstract find(caller: FacadeCaller, connection: string, tool: string): Promise<JsonObject | null>;
 
   /**
-   * Returns the tools that a connection lists to the caller, and the names of those that its owner withholds. If the server does
-   * not respond within 5 s, the last list counts; `tools` is null if there is none.
+   * Returns the tools that a connection lists to the caller, and the names of those that its owner withholds. If the
+   * server does not respond within 5 s, the last list is used; `tools` is null if there is none.
    *
    * @param options `ask`: false returns the last list
    * @throws ResourceNotFoundError
@@ -79,8 +80,8 @@ export abstract class Tools {
   ): ReturnType<ConnectionToolsService['listKnown']>;
 
   /**
-   * Calls a tool of a connection for a person who can enter what it asks for: an MCP client that declares elicitation by form and
-   * by URL. Errors of the MCP server are part of the returned trial.
+   * Calls a tool of a connection for a person who can provide the input that it requests: an MCP client that declares
+   * elicitation by form and by URL. Errors of the MCP server are part of the returned trial.
    *
    * @param params `name`, `arguments`, and of a continued call `inputResponses` and `requestState`
    * @param response of the page: the call is canceled when its browser disconnects

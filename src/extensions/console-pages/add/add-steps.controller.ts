@@ -41,7 +41,7 @@ export class AddStepsController {
     return this.renderTools(page);
   }
 
-  /** Shows the tools again, with the ticks and the words of the form. */
+  /** Shows the tools again, with the ticks and the search words of the form. */
   @Post('tools')
   @Form('connections:write', ownConnections)
   tickTools(@CurrentPage() page: StepRequest): Promise<FramedPage> {
@@ -89,7 +89,10 @@ export class AddStepsController {
   }
 }
 
-/** True for the steps of a new connection; false if its manager, or its page, changes the choice of tools. */
+/**
+ * Returns true for a step of a new connection; false if a manager, or the page of the connection, changes the choice of
+ * tools.
+ */
 function isAdding({ query, form, person }: StepRequest): boolean {
   return query.from !== 'settings' && form.get('from') !== 'settings' && !person.grant;
 }

@@ -36,16 +36,16 @@ import type { Connection } from './add-steps.page.js';
 /** A command that starts a local server, with the package or the file that it names. */
 const COMMAND = /^(?:npx|bunx|uvx|docker|node|python3?|deno)\s+(?:run\s+)?(?:-\S+\s+)*([^-\s]\S*)/;
 
-/** An address without `https://`: the first part of a name in the catalogue has no dot. */
+/** An address without `https://`; the first part of a name in the catalogue has no dot. */
 const HOST = /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/;
 
-/** Length of a command that is stored. */
+/** Length of a stored command. */
 const COMMAND_CHARS_MAX = 8_000;
 
-/** Length of a value that the address of the page fills in. */
+/** Length of a value that the address of the page prefills. */
 const QUERY_CHARS_MAX = 4_000;
 
-/** Servers of an mcp.json that are listed. */
+/** Listed servers of an mcp.json. */
 const LISTED_MAX = 50;
 
 @Controller('ui/add')
@@ -91,7 +91,7 @@ export class AddController {
       const steps = `ui/add/${place}/tools`;
       return new Redirect(setupOf(this.env, '', connection, steps) ?? steps);
     };
-    // The found server stays on the page. The form has no row: its field `id` is that of the connection.
+    // The found server remains on the page. The form has no row: its field `id` is that of the connection.
     return respondToForm(`create${form.get('at') ?? ''}`, form, work, async (rejected) =>
       this.render(page, await this.findServers(form, person).catch(() => null), { ...rejected, id: '' }),
     );
@@ -129,7 +129,7 @@ export class AddController {
       ...toMember('name'),
       ...(Object.keys(headers).length > 0 && { headers }),
     });
-    // A name that is free is claimed, and one of another account refused.
+    // Claims a free name; rejects that of another account.
     const { name } = await this.namespaces.claim(person, text('namespace')).catch(refusedAt('namespace'));
     const command = text('command').slice(0, COMMAND_CHARS_MAX);
     const connection = await this.connections
@@ -162,7 +162,7 @@ export class AddController {
     return new FramedPage((token, root) => addPage({ ...view, token, root, address: `${root}ui/add` }));
   }
 
-  /** The id, with a number if a connection has it. */
+  /** Returns the id, with a number if another connection has it. */
   private async freeIdIn(person: SessionCaller, namespace: string, id: string): Promise<string> {
     for (let count = 1; count < 20; count += 1) {
       const name = count === 1 ? id : `${id}-${count}`;
@@ -190,12 +190,12 @@ function parseObject(text: string): Record<string, unknown> {
   throw new InvalidInputError('The mcp.json is incomplete. Paste it from the first brace to the last.');
 }
 
-/** A word as shells read it. */
+/** Quotes a word for a shell. */
 function quoteWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The servers of an mcp.json, in any of the forms that clients have. */
+/** Returns the servers of an mcp.json, in any of the forms that clients use. */
 export function listedIn(text: string): ListedServer[] {
   const file = parseObject(text);
   const servers = file.mcpServers ?? file.servers ?? file.context_servers ?? file;

@@ -4,8 +4,8 @@
  * grant and its own calls. Missing and hidden connections have the same page.
  *
  * Each form has an address under the page, with the access rule of the REST route that does the same. A rejected form
- * keeps the typed values, except those of headers. `check` redirects to `?check`, with the steps of a diagnosis, which
- * are not stored.
+ * keeps the entered values, except those of headers. `check` redirects to `?check`, with the steps of a diagnosis,
+ * which are not stored.
  */
 import { Controller, Get, Optional, Post } from '@nestjs/common';
 import {
@@ -38,7 +38,7 @@ import { changeIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
 import { toolsPart } from './connection-tools.page.js';
 
-/** Records of *Last calls*, of which the page shows tool calls first. */
+/** Loaded records for *Last calls*, in which tool calls come first. */
 const CALLS_MAX = 100;
 
 type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }>;
@@ -138,7 +138,7 @@ export class ConnectionPageController {
     const withheld = person.grant?.level === 'call' ? [] : listing.withheld;
     const mayRead = await isAllowed('read');
     const mayAdminister = await isAllowed('administer');
-    // A log that cannot be read now is left out.
+    // The page leaves out a log that cannot be read now.
     const calls = await this.connections.calls(person, name, { limit: CALLS_MAX }).catch((error: unknown) => {
       if (error instanceof DomainError) return null;
       throw error;
@@ -168,12 +168,11 @@ export class ConnectionPageController {
   }
 }
 
-/** The name of the connection: `namespace/connection`. */
 function nameOf({ namespace, params }: ConnectionRequest): string {
   return `${namespace.name}/${params.connectionId}`;
 }
 
-/** The path of the page from the root of the service. */
+/** Returns the path of the page, relative to the root of the service. */
 function addressOf({ params: { namespace, connectionId } }: ConnectionRequest): string {
   return `ui/c/${encodeURIComponent(namespace)}/${encodeURIComponent(connectionId)}`;
 }

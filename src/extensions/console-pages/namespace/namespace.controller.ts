@@ -1,6 +1,6 @@
 /**
- * `/ui/n/{namespace}`: the page to which a browser is led that opens the MCP address of a namespace. For those who manage it, also the
- * list of its connections, as `GET /connect/{namespace}` returns it, with the same filters in the address.
+ * `/ui/n/{namespace}`: a namespace. A browser that opens its MCP address is redirected here. Managers also see the list
+ * of its connections, as `GET /connect/{namespace}` returns it, with the same filters in the address.
  */
 import { Controller, Get, Post } from '@nestjs/common';
 import {
@@ -108,7 +108,7 @@ export class NamespaceController {
   }
 }
 
-/** The path of the page from the root of the service. */
+/** Returns the path of the page, relative to the root of the service. */
 function addressOf({ namespace: { name } }: PageRequest): string {
   return `ui/n/${encodeURIComponent(name)}`;
 }
