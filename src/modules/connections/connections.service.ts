@@ -162,7 +162,7 @@ export class ConnectionsService {
     const isNewRevision = await this.update(caller, existing, body, change);
     if (isNewRevision) await this.connectionCheck.run(existing.id);
     else if (existing.statusState !== 'connected') {
-      // A body that names the target, or headers for it, asks for a check; an uplink reports by itself.
+      // A body that names the target, or headers for it, triggers a check; an uplink reports by itself.
       const { mcpUrl, server, source, headers } = body;
       if ((mcpUrl ?? server ?? source ?? headers) !== undefined) await this.connectionCheck.runAside(existing);
     }

@@ -10,7 +10,7 @@ export interface CallerDto {
 
 const nullableText = { type: 'string', nullable: true } as const;
 
-/** The schema of a {@link CallerDto} that may be null. */
+/** The schema of a {@link CallerDto} or null. */
 export const callerSchema: ApiPropertyOptions = {
   type: 'object',
   nullable: true,

@@ -46,7 +46,7 @@ export class StatusObserver {
     this.record(connected);
   }
 
-  /** `auth_required` is written immediately: a person may be waiting for the setup link. */
+  /** `auth_required` is written immediately: a person might be waiting for the setup link. */
   failed(status: ConnectionStatus): void {
     const isNews = this.last?.state !== status.state;
     this.record(status);

@@ -42,7 +42,7 @@ export class DiagnosisLog {
    * Runs one step.
    *
    * @param probe returns the evidence
-   * @param toFailure makes an error whose message may be shown
+   * @param toFailure creates an error whose message is safe to return
    * @throws StepFailedError
    */
   async run(

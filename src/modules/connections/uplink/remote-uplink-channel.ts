@@ -70,7 +70,7 @@ type Reader<T> = (message: UplinkMessage) => T | undefined;
 
 /**
  * A tunnel of another process. Requests of the local server to the client arrive as messages of the response; each
- * response of the client is a request of its own.
+ * response of the client is a separate request.
  */
 export class RemoteUplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');

@@ -66,7 +66,7 @@ export interface Pairing {
   keyId: string;
   /** The handshake, open as long as its tunnel. */
   open?: OpenRequest;
-  /** Replaces an open tunnel. */
+  /** True to replace an open tunnel. */
   force: boolean;
   /** Releases the share of {@link TunnelLimits} when the tunnel has closed or was not paired. */
   leave: () => void;
@@ -136,7 +136,8 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.isStopping = true;
     const all = [...this.tunnels.values()];
     const moving = { from: this.processRegistry.id };
-    // Before the release, so that calls wait for the next tunnel; after it, because owners may have been read in between.
+    // Before the release, so that calls wait for the next tunnel; after it, because owners might have been read in
+    // between.
     if (all.length > 0) this.pubSub.publish('uplinks.moving', moving);
     try {
       await this.announceAll(this.uplinkTunnelsRepository.release(all, uplinkWaiting));

@@ -131,7 +131,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
       for (const index of parts) await this.partitionsRepository.dropIndex(index, client);
       return;
     }
-    // The past part of an open day without an index.
+    // The past part of an open day that is not indexed yet.
     const next = { from: Math.max(start, ...valid.map(({ to }) => to)), to: Math.min(end, now - PART_GRACE_MS) };
     if (next.to <= next.from) return;
     const enough = Math.max(PART_ROWS, Math.ceil(partition.rows / PARTS));

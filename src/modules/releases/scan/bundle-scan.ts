@@ -81,7 +81,7 @@ export class BundleScan {
       });
       const { runtime, configSchema, serverInfo } = claimed;
       const facts = factsOfScan(scan);
-      // People install by the manifest, so its strings take precedence.
+      // People see the manifest when they install a bundle, so its strings take precedence.
       return {
         facts: { ...facts, serverInfo: { ...facts.serverInfo, ...serverInfo }, runtime, configSchema },
         source: 'server',

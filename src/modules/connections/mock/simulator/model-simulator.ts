@@ -20,7 +20,10 @@ export class MockModelError extends Error {}
 
 /** The language model of mocks. */
 export interface MockModelProvider {
-  /** Returns the result of a call. @throws MockModelError: the schemas answer, and the message is the reason */
+  /**
+   * Returns the result of a call. @throws MockModelError, whose message is the reason why the result is made from the
+   * schemas
+   */
   resultOf(call: ModelledCall): Promise<ToolResult>;
 }
 
