@@ -7,7 +7,7 @@ export interface ModuleSettings {
   provider: ValueProvider;
   /** The names, and which of them are set. Values can be secret. */
   summary: string;
-  /** One for each variable that has the module's prefix but is not a setting. */
+  /** One warning for each variable that has the module's prefix but is not a setting. */
   warnings: string[];
   module: string;
   /** Checks the requirements of the module; undefined without a check. */

@@ -6,7 +6,7 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import { StatusesRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
-/** Between two sweeps: two cheap queries if nothing is due. */
+/** Between two sweeps, which cost two cheap queries if nothing is due. */
 const SWEEP_PAUSE_MS = 4_000;
 
 /** Adds up to half at random, so that processes do not sweep in step. */

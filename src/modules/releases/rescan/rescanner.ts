@@ -37,7 +37,10 @@ import { RescansRepository, type ClaimedRescan } from './rescan.repository.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
 import { RescansService } from './rescans.service.js';
 
-/** One cheap query if nothing is due. Up to half is added at random, so that processes do not query in step. */
+/**
+ * Between two queries, which are cheap if nothing is due. Up to half is added at random, so that processes do not query
+ * in step.
+ */
 const PAUSE_MS = 5_000;
 
 /** Concurrent scans in this process; at most half of them at one host. */
