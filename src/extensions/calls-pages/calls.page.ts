@@ -60,13 +60,13 @@ export interface CallFilters {
   call?: string;
 }
 
-/** At most one call more than a page, if there are older ones. */
+/** One call more than a page holds if there are older ones. */
 interface CallsView extends FoundCalls, CallCounts {
-  /** The way to the root of the service. */
+  /** Relative path to the root of the service. */
   root: string;
   filters: CallFilters;
   from: Date;
-  /** Undefined without one in the address; null for one that the person cannot see. */
+  /** Undefined if the address names none; null for a call that the person cannot see. */
   opened: StoredCall | null | undefined;
 }
 

@@ -6,9 +6,10 @@
  * requests. A key with scopes in some namespaces reads only those of their targets. A request that both sides recorded
  * is one row, of the connection.
  *
- * Requests are read in windows: {@link WINDOW} of the newest, whatever the filters, along the index of each of few targets, or along
- * the ids of all requests. A filter that matches little continues in the next window. More requests than a window has are counted in a
- * sample of the pages of the table. A statement runs on one core for at most 10 s, and two of one account at a time.
+ * Requests are read in windows of the newest {@link WINDOW}, regardless of the filters: along the index of each of a
+ * few targets, or along the ids of all requests. If few requests match, the read continues in the next window. Requests
+ * beyond a window are counted by a sample of the table's pages. A statement runs on one core for at most 10 s; an
+ * account can run two concurrently.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -65,7 +66,7 @@ export interface CallFilter {
 /** The newest matching requests. */
 export interface FoundCalls {
   calls: FoundCall[];
-  /** The id before which more may match; null if all were read. */
+  /** The id before which more might match; null if all were read. */
   end: string | null;
 }
 
@@ -167,10 +168,10 @@ const SIDES = {
   },
 } as const;
 
-/** A boolean, because Postgres expects every second row of one, and chooses the join by that. */
+/** A boolean: Postgres estimates that half of the rows match, and chooses the join accordingly. */
 const kindIs = (kind: keyof typeof SIDES) => (kind === 'server' ? 't."isServer"' : 'NOT t."isServer"');
 
-/** The requests of one side: at most `limit`, in a window of all requests, or at most `limit` of each target, along its index. */
+/** Returns SQL for the requests of one side: at most `limit` of all requests, or of each target along its index. */
 function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns, isWide, sample = '' }: SideQuery): string {
   const side = SIDES[kind];
   const columnsOf = `i.id, i.at, ${side.outcome} AS outcome${columns(side)}`;
@@ -182,7 +183,7 @@ function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns, isWide, 
         (SELECT ${columnsOf} FROM invocations i WHERE ${condition} ${newest || 'OFFSET 0'}) x WHERE ${kindIs(kind)}`;
 }
 
-/** The rows of a query of each chosen target. */
+/** Returns SQL that runs a query for each chosen target. */
 const ofEachTarget = (query: (key: string) => string) =>
   (['connection', 'server'] as const)
     .map((kind) => `SELECT x.* FROM chosen t CROSS JOIN LATERAL (${query(SIDES[kind].key)}) x WHERE ${kindIs(kind)}`)
@@ -195,7 +196,7 @@ interface SideQuery {
   /** Null for all. */
   limit: number | null;
   columns: (side: Side) => string;
-  /** The requests of all are read, because the targets are many. */
+  /** Reads along the ids of all requests, because there are many targets. */
   isWide: boolean;
   /** The clause of a sample. */
   sample?: string;
@@ -325,7 +326,7 @@ export class CallsRepository {
   }
 }
 
-/** The number of targets and of their requests in the range, each up to one more than counts. */
+/** Returns the numbers of targets and of their requests in the range, each up to one more than its limit. */
 async function sizeOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   const { range, values } = rangeOf(caller, filter);
   const some = ofEachTarget((key) => `SELECT FROM invocations i WHERE ${key} = t.id AND ${range} LIMIT ${WINDOW + 1}`);
@@ -338,7 +339,7 @@ async function sizeOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   return size;
 }
 
-/** The newest window of a range: its oldest id, null if it has all of the range. */
+/** Returns the oldest id of the newest window; null if the window has the whole range. */
 async function windowOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   const { targets, total } = await sizeOf(tx, caller, filter);
   if (total <= WINDOW) return { end: null, isWide: false };
@@ -346,7 +347,7 @@ async function windowOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   const { range, values } = rangeOf(caller, filter);
   const nth = (count: number, condition = 'true') =>
     `SELECT i.id FROM invocations i WHERE ${condition} AND ${range} ORDER BY i.id DESC OFFSET ${count - 1} LIMIT 1`;
-  // A target that has more than its part bounds the window, because older requests of it are not read.
+  // A target with more than its share limits the window, because its older requests are not read.
   const few = ofEachTarget((key) => nth(Math.ceil(WINDOW / targets), `${key} = t.id`));
   const [{ end }] = await tx.query<[{ end: string | null }]>(
     `WITH ${TARGETS}
@@ -356,7 +357,7 @@ async function windowOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   return { end, isWide: isWide && end !== null };
 }
 
-/** The share of the pages that a sample reads of the days of a range. */
+/** Returns the share of the table's pages, in the days of the range, that a sample reads. */
 async function sampleShare(tx: EntityManager, { from }: CallFilter): Promise<number> {
   const [{ pages }] = await tx.query<[{ pages: number }]>(
     `SELECT coalesce(sum(pg_relation_size(oid)), 0)::float8 / ${PAGE_BYTES} AS pages FROM pg_class
