@@ -46,7 +46,6 @@ export class OwnServersService {
     }
   }
 
-  /** Returns true if the caller can change the server. */
   mayManage(caller: Caller, qualifiedName: string): Promise<boolean> {
     const [namespace, name = ''] = qualifiedName.split('/');
     return this.accounts.may(caller, 'manage', { kind: 'server', namespace, name });

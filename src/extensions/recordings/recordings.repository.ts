@@ -44,7 +44,6 @@ export class RecordingsRepository {
     return rows[0] ?? null;
   }
 
-  /** Counts the recorded calls of a connection by tool. */
   tools(id: string): Promise<{ name: string; calls: number; bytes: number }[]> {
     return this.database.query(
       `SELECT tool AS name, count(*)::int AS calls, sum(bytes)::int AS bytes FROM recorded_calls

@@ -226,7 +226,6 @@ export function valueIn(field: Field, form: URLSearchParams, faults: Faults): un
 }
 
 interface SentTexts {
-  /** The strings of each input. */
   texts: Map<string, string[]>;
   /** Names of the inputs with a string, and of the fields around them. */
   filled: Set<string>;

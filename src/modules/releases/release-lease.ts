@@ -71,7 +71,6 @@ export class ReleaseLeases {
     readonly tuning: Tuning,
   ) {}
 
-  /** Starts the lease of a claimed release. */
   begin(claim: Claim): ReleaseLease {
     this.announce(claim.releaseId);
     return new ReleaseLease(this, claim);

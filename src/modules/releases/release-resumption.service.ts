@@ -55,7 +55,6 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     return this.serversService.presentation(serverId);
   }
 
-  /** Resumes the newest release, if it waits. */
   async handleAuthorization(serverId: string): Promise<void> {
     const newest = await this.releaseRepository.findOne({ where: { serverId }, order: { seq: 'DESC' } });
     if (newest && isResumable(newest.status)) await this.continue(newest.id);

@@ -84,7 +84,6 @@ export class ReleasesRepository {
     this.leaseMs = releaseLeaseMs;
   }
 
-  /** Finds a release with hidden columns. */
   findWith(id: string, columns: HiddenColumn[]): Promise<Release | null> {
     return this.database.manager
       .createQueryBuilder(Release, 'release')

@@ -25,7 +25,6 @@ export function changeIn(setting: string, form: URLSearchParams): object {
   throw new NotFoundError('Setting not found');
 }
 
-/** Returns the names of entered headers. */
 function headerNamesIn(text: string): string {
   return linesOf(text)
     .flatMap((line) => (line.includes(':') ? `${line.split(':', 1)[0]}: ` : []))

@@ -139,7 +139,6 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     if (count >= enough) await this.partitionsRepository.buildIndex(partition, next, client);
   }
 
-  /** Drops the days beyond the retention. */
   private async dropSurplus(now: number, client: Client): Promise<void> {
     const { logRetentionDays, logRetentionGb } = this.env;
     const old = await deletionTime(this.database);

@@ -163,7 +163,6 @@ export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<S
   return warnings;
 }
 
-/** One part to check, with the checks for its kind. */
 interface Checked {
   where: string;
   /** Name of the tool; null for other parts. */
