@@ -21,11 +21,14 @@ export interface CallOptions {
 /** The headers an MCP client sends. */
 export const mcpAccept = { accept: 'application/json, text/event-stream' };
 
+/** Responses that were not read to their end: `fetch` closes the connection of one that is collected as garbage. */
+const unread = new Set<Response>();
+
 /**
  * Opens a request with plain fetch, which sends paths and bodies as they are written. A string is sent as it is, an
  * object as JSON.
  */
-export function open(
+export async function open(
   app: TestApp,
   account: TestAccount | undefined,
   path: string,
@@ -33,18 +36,21 @@ export function open(
   { method = 'POST', headers = {}, signal }: CallOptions = {},
 ): Promise<Response> {
   const key: Record<string, string> = account ? { authorization: `Bearer ${account.key}` } : {};
-  return fetch(`${app.url}${path}`, {
+  const response = await fetch(`${app.url}${path}`, {
     method,
     headers: { 'content-type': 'application/json', ...key, ...headers },
     body: typeof body === 'object' ? JSON.stringify(body) : body,
     signal,
   });
+  unread.add(response);
+  return response;
 }
 
 /** {@link open}, read to its end. */
 export async function send(...parameters: Parameters<typeof open>): Promise<Answer> {
   const response = await open(...parameters);
   const text = await response.text();
+  unread.delete(response);
   let body: unknown;
   try {
     body = JSON.parse(text);
