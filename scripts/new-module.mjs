@@ -1,6 +1,6 @@
 /**
  * `npm run new:module stars` copies a module in `scripts/new-module` under another name: source, migration and
- * tests. It adds the module to `src/app.module.ts`, writes `openapi.summary.txt` again, and names the command of the new tests.
+ * tests. It adds the module to `src/app.module.ts` and `docs/explanation/scope.md`, writes `openapi.summary.txt` again, and names the command of the new tests.
  *
  * `npm run new:module -- <plural> [<singular>] [--of namespace|server]`, names in lower case with hyphens; the singular is
  * guessed without one. The module is texts of a namespace, or a mark that accounts put on a server.
@@ -39,6 +39,7 @@ const written = filesUnder(template).map((file) => {
   return target;
 });
 addToApp();
+addToScope();
 prettier(...written, 'src/app.module.ts');
 process.stdout.write(`${['src/app.module.ts', ...written].join('\n')}\n`);
 prepare();
@@ -127,6 +128,19 @@ function addToApp() {
     file,
     `${source.slice(0, imports)}\nimport { ${name} } from './modules/${plural}/${plural}.module.js';` +
       `${source.slice(imports, end)}  ${name},\n${source.slice(end)}`,
+  );
+}
+
+/** Adds a line to the page that says what each module promises. */
+function addToScope() {
+  const file = join(root, 'docs/explanation/scope.md');
+  const page = readFileSync(file, 'utf8');
+  const promises = page.match(/^- .*\[`[\w-]+`\]$/gm);
+  const last = promises?.at(-1);
+  if (!last) fail('docs/explanation/scope.md has another form than this script knows: add the module by hand.');
+  writeFileSync(
+    file,
+    page.replace(last, () => `${last}\n- Write here what ${plural} promise. [\`${plural}\`]`),
   );
 }
 
