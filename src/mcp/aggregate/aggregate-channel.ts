@@ -42,7 +42,10 @@ import { AggregateLists } from './aggregate-lists.js';
 /** Limit of client sessions whose upstream sessions are tracked, so that they close together. */
 const PROFILES_MAX = 10_000;
 
-/** Timeout of finding the connection of a resource whose updates a client wants. */
+/** Code with which servers up to 2025-11-25 refuse a resource that they do not have. */
+const RESOURCE_NOT_FOUND = -32002;
+
+/** Timeout of finding the connections of the resources whose updates a client wants. */
 const FIND_URI_MS = 5_000;
 
 export interface AggregateForm {
@@ -146,7 +149,7 @@ export class AggregateChannel implements Channel {
     { profile, era }: Pick<ListenOptions, 'profile' | 'era'>,
   ): Promise<Listening> {
     const { resourceSubscriptions = [], ...lists } = filter;
-    const askedUris = await this.qualified(resourceSubscriptions, profile);
+    const askedUris = await this.qualifiedUris(resourceSubscriptions, profile);
     const notify = (text: string, method: string) =>
       listChanges.has(method)
         ? this.events.schedule(method)
@@ -213,10 +216,11 @@ export class AggregateChannel implements Channel {
   }
 
   /** Maps the aggregate's URIs of these resources to the URIs that the client used. */
-  private async qualified(uris: string[], profile?: CallerProfile): Promise<Map<string, string>> {
+  private async qualifiedUris(uris: string[], profile?: CallerProfile): Promise<Map<string, string>> {
     const askedUris = new Map<string, string>();
+    const timeLeft = deadlineIn(FIND_URI_MS);
     for (const uri of uris) {
-      const item = await this.lists.findUri(uri, { timeoutMs: FIND_URI_MS, profile });
+      const item = await this.lists.findUri(uri, { timeoutMs: timeLeft(), profile });
       askedUris.set(item ? qualifyUri(item.connectionId, item.name) : uri, uri);
     }
     return askedUris;
@@ -259,7 +263,8 @@ export class AggregateChannel implements Channel {
       try {
         const reply = await this.forward(connectionId, { ...call, timeoutMs: timeLeft() }, null, call.params);
         const code = reply.error?.code;
-        if (code !== rpcCode.methodNotFound && code !== rpcCode.invalidParams && code !== -32002) return reply;
+        if (code !== rpcCode.methodNotFound && code !== rpcCode.invalidParams && code !== RESOURCE_NOT_FOUND)
+          return reply;
         if (code !== rpcCode.methodNotFound) refusal ??= reply;
       } catch (error) {
         this.source.faultOf(connectionId, error);
