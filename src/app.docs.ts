@@ -24,7 +24,7 @@ import { startPage } from './modules/people/people-pages.js';
 import type { SessionsService } from './modules/people/sessions.service.js';
 import { MODULE_API } from './platform/external-modules/load-external-modules.js';
 import { createOpenApi } from './platform/http/openapi-document.js';
-import { endedUnchanged } from './platform/http/validators.js';
+import { sentNotModified } from './platform/http/not-modified.js';
 import { clientContextOf } from './platform/pages/client-context.js';
 import { FramedPage, renderFramed } from './platform/pages/frame.js';
 import { renderGuide, type Guide } from './platform/pages/guide.js';
@@ -85,14 +85,16 @@ export function serveDocs(
   for (const [path, type] of Object.entries(DOCUMENTS)) {
     // Swagger has the script at a second path too.
     const paths = path.endsWith('.js') ? [path, `/docs${path}`] : path;
+    let served: ReturnType<typeof servedAs> | undefined;
     express.get(paths, async (request, response) => {
       documents ??= documentsOf(app, env);
       // Rendering can fail for a passing reason, such as a limit of processes: the next request tries it again.
       documents.catch(() => (documents = undefined));
       const { [path]: bytes } = await documents;
-      const body = env.pathPrefix === '' ? bytes : belowPrefix(String(bytes), env);
-      const headers = { 'cache-control': 'no-cache', etag: etagOf(body) };
-      if (!endedUnchanged(request, response, headers)) response.set({ ...headers, 'content-type': type }).send(body);
+      served ??= servedAs(env.pathPrefix === '' ? bytes : belowPrefix(String(bytes), env));
+      const headers = { 'cache-control': 'no-cache', etag: served.etag };
+      if (!sentNotModified(request, response, headers))
+        response.set({ ...headers, 'content-type': type }).send(served.body);
     });
   }
   const files = documentationFiles();
@@ -111,13 +113,13 @@ export function serveDocs(
       const file = join(PACKAGE_FOLDER, path);
       if (path.endsWith('.png')) return response.sendFile(file);
       response.vary('Accept');
-      const text = readFileSync(file, 'utf8');
       if (!wantsPage(request)) {
+        const text = await readFile(file, 'utf8');
         const headers = { 'cache-control': 'no-cache', etag: etagOf(text) };
-        if (!endedUnchanged(request, response, headers)) response.set(headers).type('text/plain').send(text);
+        if (!sentNotModified(request, response, headers)) response.set(headers).type('text/plain').send(text);
         return;
       }
-      const { title, body } = (rendered ??= renderGuide(text, `/${path}`, isServed));
+      const { title, body } = (rendered ??= renderGuide(readFileSync(file, 'utf8'), `/${path}`, isServed));
       const root = isGuide ? '../../' : './';
       const at = guides.findIndex((guide) => guide.path === path);
       const beside = isGuide ? [guides[at - 1], guides[at + 1]] : [];
@@ -159,6 +161,10 @@ function addWithoutScripts(response: Response): void {
     </p></noscript
   >`;
   response.send = (page) => send(typeof page === 'string' ? page.replace(/(?<=.body>)/, String(hint)) : page);
+}
+
+function servedAs(body: Buffer | string): { body: Buffer | string; etag: string } {
+  return { body, etag: etagOf(body) };
 }
 
 function etagOf(content: Buffer | string): string {

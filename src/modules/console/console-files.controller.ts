@@ -2,7 +2,7 @@ import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '../../platform/http/public.decorator.js';
-import { endedUnchanged } from '../../platform/http/validators.js';
+import { sentNotModified } from '../../platform/http/not-modified.js';
 import { frameFiles } from '../../platform/pages/page-files.js';
 
 /** The style, the script and the mark of pages. */
@@ -16,6 +16,6 @@ export class ConsoleFilesController {
     const { type, text, version: current } = frameFiles[request.path.slice('/ui/'.length) as keyof typeof frameFiles];
     const cacheControl = version === current ? 'public, max-age=31536000, immutable' : 'no-cache';
     const headers = { 'cache-control': cacheControl, etag: `"${current}"` };
-    if (!endedUnchanged(request, response, headers)) response.set(headers).type(type).send(text);
+    if (!sentNotModified(request, response, headers)) response.set(headers).type(type).send(text);
   }
 }

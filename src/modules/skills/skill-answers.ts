@@ -5,7 +5,7 @@ import type { Request, Response } from 'express';
 import { InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
 import { readMultipart } from '../../platform/http/body/multipart.js';
 import { dropStalledReader } from '../../platform/http/stalled-reader.js';
-import { endedUnchanged } from '../../platform/http/validators.js';
+import { sentNotModified } from '../../platform/http/not-modified.js';
 import { readWithin } from '../../platform/egress/follow.js';
 import type { SkillBundle } from './skill-files.service.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
@@ -54,7 +54,7 @@ export function typeOf({ path: name, content }: { path: string; content: Buffer 
 /** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that an incomplete zip is noticed. */
 export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
   const validators = { etag: `"${bundle.contentHash}"`, 'cache-control': 'no-cache' };
-  if (endedUnchanged(request, response, validators)) return;
+  if (sentNotModified(request, response, validators)) return;
   const stream = await bundle.open();
   dropStalledReader(response);
   response.set({ ...validators, 'content-type': 'application/zip' });

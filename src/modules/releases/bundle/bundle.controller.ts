@@ -2,7 +2,7 @@ import { Controller, Get, Req, Res } from '@nestjs/common';
 import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
-import { endedUnchanged } from '../../../platform/http/validators.js';
+import { sentNotModified } from '../../../platform/http/not-modified.js';
 import { Access, type GrantedRequest } from '../../auth/access.decorator.js';
 import { ApiServerName, TargetServer } from '../../servers/server.decorator.js';
 import type { ServerRef } from '../../servers/server.types.js';
@@ -42,7 +42,7 @@ export class BundleController {
       'cache-control': 'private, no-cache',
       'last-modified': bundle.publishedAt.toUTCString(),
     };
-    if (endedUnchanged(request, response, validators)) return;
+    if (sentNotModified(request, response, validators)) return;
     const described = {
       ...validators,
       'content-type': 'application/zip',

@@ -7,7 +7,7 @@ import { Access } from '../../auth/access.decorator.js';
 import { UploadedIconDto } from '../settings/server-settings.dto.js';
 import { ApiServerName, notServerOwner, ownServer, serverNotFound, TargetServer } from '../server.decorator.js';
 import { dropStalledReader } from '../../../platform/http/stalled-reader.js';
-import { endedUnchanged } from '../../../platform/http/validators.js';
+import { sentNotModified } from '../../../platform/http/not-modified.js';
 import type { ServerRef } from '../server.types.js';
 import { iconTypes, readUploadedIcon } from './icon-fetch.js';
 import { ServerIconsService } from './server-icons.service.js';
@@ -68,7 +68,7 @@ export class ServerIconsController {
       'content-security-policy': POLICY,
     };
     dropStalledReader(response);
-    if (!endedUnchanged(request, response, headers)) response.set(headers).type(contentType).send(bytes);
+    if (!sentNotModified(request, response, headers)) response.set(headers).type(contentType).send(bytes);
   }
 
   /** Remove the icon of a server. */

@@ -6,7 +6,7 @@ import type { Request, Response } from 'express';
  *
  * @returns true if it has responded
  */
-export function endedUnchanged(
+export function sentNotModified(
   request: Request,
   response: Response,
   headers: { etag: string } & Record<string, string>,
