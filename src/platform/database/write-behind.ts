@@ -88,6 +88,11 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.waiting.get(key);
   }
 
+  /** True while a value of this key waits or is being written. */
+  has(key: Key): boolean {
+    return this.waiting.has(key) || this.writing.has(key);
+  }
+
   /** Removes the value of a key whose row is deleted or written otherwise. A failed write does not restore it. */
   delete(key: Key): void {
     for (const batch of [this.waiting, this.writing]) {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { beforeAll, describe, expect } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { StatusRecorder } from '../../../src/modules/connections/core/status-recorder.js';
 import { testAccount, testApp, uniqueName, type TestApp } from '../../support/app.js';
 import { createConnection, createNamespace } from '../../support/factories.js';
@@ -139,6 +139,35 @@ describe('a server that works', () => {
       expect((await app.as(owner).get(path)).body).toMatchObject({ status: { state: 'error' } });
     },
   );
+
+  it('is read and listed while a status of another connection cannot be written', async () => {
+    const upstream = await start();
+    const [mine, other] = [
+      await createConnection(app, owner, { mcpUrl: upstream.url }),
+      await createConnection(app, owner, { mcpUrl: upstream.url }),
+    ];
+    const recorder = app.get(StatusRecorder);
+    await recorder.settle();
+    const holder = app.database.createQueryRunner();
+    await holder.startTransaction();
+    try {
+      await holder.query('SELECT 1 FROM connections WHERE connection_id = $1 FOR UPDATE', [other.connectionId]);
+      const [row] = await app.database.query<{ id: string; revision: number }[]>(
+        'SELECT id, revision FROM connections WHERE connection_id = $1',
+        [other.connectionId],
+      );
+      recorder.observer(row).succeeded();
+      const written = recorder.settle();
+      expect((await app.as(owner).get(mine.path)).body).toMatchObject({ status: { state: 'connected' } });
+      expect((await app.as(owner).get(`/connect/${mine.namespace}`)).body).toMatchObject({ connections: [mine.body] });
+      await holder.rollbackTransaction();
+      await written;
+    } finally {
+      await holder.release();
+    }
+    const { status } = (await app.as(owner).get(other.path)).body as { status: Status };
+    expect(status.lastOkAt).not.toBe((other.body.status as Status).lastOkAt);
+  });
 
   verifies('connection:status:values', 'the database takes no state but those', async () => {
     const { url } = await start();

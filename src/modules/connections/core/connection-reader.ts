@@ -31,9 +31,11 @@ export class ConnectionReader {
    * @throws ResourceNotFoundError
    */
   async get(namespace: OwnedNamespace, connectionId: string, caller: Caller | null): Promise<ConnectionDto> {
-    await this.statusRecorder.settle();
     const row = isConnectionId(connectionId)
-      ? await this.connectionsRepository.findShown({ namespaceId: namespace.id, connectionId })
+      ? await this.readSettled(
+          () => this.connectionsRepository.findShown({ namespaceId: namespace.id, connectionId }),
+          (shown) => shown !== null && this.statusRecorder.isPending(shown.id),
+        )
       : null;
     if (!row) throw await this.connectionsRepository.missing(namespace, connectionId);
     return toConnectionDto(row, this.connectionUrls, caller && linkHolderOf(caller, namespace.name));
@@ -111,20 +113,25 @@ export class ConnectionReader {
     { limit = 100, cursor, name, mcpUrl, server, state }: ConnectionQueryDto,
     metadata: MetadataFilter[],
   ): Promise<ConnectionListDto> {
-    await this.statusRecorder.settle();
     const serverId = mcpUrl === undefined ? null : await this.targetResolver.serverIdOf(mcpUrl, namespace);
     const namedServer = server === undefined ? undefined : await this.targetResolver.serverNamed(server, namespace);
     if (namedServer === null || (serverId !== null && namedServer && namedServer.id !== serverId))
       return { connections: [], nextCursor: null };
     const hashes = mcpUrl === undefined ? null : this.connectionValues.urlHashes(mcpUrl);
-    const rows = await this.connectionsRepository.listShown(namespace.id, limit + 1, {
+    const filter = {
       ...(cursor !== undefined && { beforeSeq: decodeCursor(cursor, namespace.id) }),
       ...(name !== undefined && { name }),
       ...(serverId === null && mcpUrl !== undefined && { mcpUrl: hashes === null ? mcpUrl : { hashes } }),
       serverId: namedServer?.id ?? serverId ?? undefined,
       state,
       metadata,
-    });
+    };
+    // A pending status can add a connection to the list of a state.
+    if (state !== undefined) await this.statusRecorder.settle();
+    const rows = await this.readSettled(
+      () => this.connectionsRepository.listShown(namespace.id, limit + 1, filter),
+      (shown) => shown.some(({ id }) => this.statusRecorder.isPending(id)),
+    );
     const page = rows.slice(0, limit);
     const holder = caller && linkHolderOf(caller, namespace.name);
     const last = page[page.length - 1];
@@ -132,6 +139,17 @@ export class ConnectionReader {
       connections: page.map((row) => toConnectionDto(row, this.connectionUrls, holder)),
       nextCursor: rows.length > limit && last ? encodeCursor(last.seq, namespace.id) : null,
     };
+  }
+
+  /** Reads again after writing pending statuses if those concern the result. Does not wait for those of others. */
+  private async readSettled<Result>(
+    read: () => Promise<Result>,
+    isPending: (result: Result) => boolean,
+  ): Promise<Result> {
+    const result = await read();
+    if (!isPending(result)) return result;
+    await this.statusRecorder.settle();
+    return read();
   }
 }
 

@@ -19,6 +19,11 @@ export class StatusRecorder implements OnApplicationShutdown {
     return new StatusObserver({ id, revision }, this.observed);
   }
 
+  /** True while an observation of this connection waits or is being written. */
+  isPending(id: string): boolean {
+    return this.observed.has(id);
+  }
+
   /** Writes pending observations, so that a read after this returns them. */
   async settle(): Promise<void> {
     await this.observed.flush();
