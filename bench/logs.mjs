@@ -104,11 +104,11 @@ class CopyIn {
     connection.endCopyFrom();
   }
   handleError(error) {
-    this.error = error;
+    this.done(error);
   }
   handleCommandComplete() {}
   handleReadyForQuery() {
-    this.done(this.error);
+    this.done();
   }
 }
 
@@ -120,7 +120,7 @@ function copy(sql, text) {
 
 async function copyRows(batch, columns, values) {
   const escaped = (value) =>
-    value === null
+    value == null
       ? '\\N'
       : String(value).replace(/[\\\n\t\r]/g, (c) => ({ '\\': '\\\\', '\n': '\\n', '\t': '\\t', '\r': '\\r' })[c]);
   let text = '';
@@ -149,12 +149,13 @@ async function countRows() {
 async function ownPath() {
   const { InvocationsService } = await built('modules/logs/ingest/invocations.service');
   const { InvocationStore } = await built('modules/logs/store/invocation-store');
+  const { CallEvents } = await built('modules/logs/call.events');
   const { InvocationsRepository } = await built('modules/logs/store/invocations.repository');
   const { PartitionsRepository } = await built('modules/logs/store/partitions.repository');
   const metrics = { counter: () => {}, gauge: () => {} };
   const env = { logRetentionDays: 7, accountLimits: { logBytesPerDay: 1e15 }, sharedLogBytesPerDay: 1e15 };
   const [table, partitions] = [new InvocationsRepository(database), new PartitionsRepository(database)];
-  const store = new InvocationStore(table, partitions, env, null, metrics);
+  const store = new InvocationStore(table, partitions, env, new CallEvents(), metrics);
   const service = new InvocationsService(store, { publish: () => {} }, { requireLogRoom: async () => {} }, metrics);
   return async (all) => {
     const before = await countRows();
@@ -183,6 +184,7 @@ async function benchIngest() {
   };
   const ways = [
     here('the service', rows, own),
+    here('the service, no lines', rows, (all) => own(all.map((row) => ({ ...row, lines: [] })))),
     here('one INSERT for 1,000 rows', rows, (all) => eachOf(insert)(inJobs(all))),
     here('COPY of 1,000 rows', rows, (all) =>
       eachOf((batch) => copyRows(batch, columns, columnValues(batch)))(inJobs(all)),

@@ -49,6 +49,14 @@ export function mergeInvocation(parts: Invocation[]): Invocation {
   };
 }
 
+interface MergedParts<Part> {
+  id: string;
+  record: Part | undefined;
+  lines: LogLine[];
+  exceptions: LogException[];
+  leftOut: number;
+}
+
 /** Merges parts of a connection's view like {@link mergeInvocation}. */
 export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
   const { record, id, lines, exceptions } = mergeParts(parts);
@@ -59,8 +67,13 @@ export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
 }
 
 /** Only the first part with `method` is used: a record that is sent again adds nothing. */
-function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]) {
-  const [{ id }] = all;
+function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]): MergedParts<Part> {
+  const [first] = all;
+  const { id } = first;
+  // Most invocations are one part without entries.
+  if (all.length === 1 && first.lines.length === 0 && first.exceptions.length === 0) {
+    return { id, record: first.method == null ? undefined : first, lines: [], exceptions: [], leftOut: 0 };
+  }
   const record = all.find(({ method }) => method != null);
   const parts = all.filter((part) => part === record || part.method == null);
   const madeAt = timeOfUuidV7(id).getTime();
@@ -111,7 +124,25 @@ function optional(value: string | null | undefined, charsMax = TEXT_CHARS_MAX): 
   return value == null ? null : text(value, charsMax);
 }
 
+/**
+ * Short strings without credentials, stored unchanged: most rows repeat the URLs, methods, tools and clients of others,
+ * and searching one for credentials takes 2 µs.
+ */
+const unchanged = new Set<string>();
+const UNCHANGED_MAX = 1_000;
+const UNCHANGED_CHARS_MAX = 256;
+
 function text(value: string, charsMax = TEXT_CHARS_MAX): string {
+  if (unchanged.has(value)) return value;
+  const stored = storableTextOf(value, charsMax);
+  if (stored === value && value.length <= UNCHANGED_CHARS_MAX) {
+    if (unchanged.size === UNCHANGED_MAX) unchanged.clear();
+    unchanged.add(value);
+  }
+  return stored;
+}
+
+function storableTextOf(value: string, charsMax: number): string {
   const isWhole = value.length <= charsMax + CREDENTIAL_CHARS_MAX;
   const read = redact(isWhole ? value : value.slice(0, charsMax + CREDENTIAL_CHARS_MAX));
   return toStorableText(read.slice(0, isWhole ? charsMax : Math.min(charsMax, read.length - CREDENTIAL_CHARS_MAX)));

@@ -147,18 +147,8 @@ export class InvocationStore {
     if (parts.length === 0) return parts;
     const bytes = new Map<string, number>();
     for (const part of parts) {
-      const { method, url, rpcMethod, toolName, lines, exceptions } = part;
-      const [row, payload, searched] =
-        'serverId' in part ? [ROW_BYTES, part.payload, SEARCH_CHARS_MAX] : [CALL_BYTES, null, 0];
-      let size = (method == null ? 0 : row) + ENTRY_BYTES * (lines.length + exceptions.length);
-      for (const text of [method, url, rpcMethod, toolName, payload?.arguments, payload?.result]) {
-        if (text != null) size += Buffer.byteLength(text);
-      }
-      let printed = 0;
-      for (const { message } of [...lines, ...exceptions]) printed += Buffer.byteLength(message);
-      // Search stores a server's messages again, with an index of about the same size.
-      size += printed + 2 * Math.min(printed, searched);
-      bytes.set(ownerOf(part), (bytes.get(ownerOf(part)) ?? 0) + size);
+      const owner = ownerOf(part);
+      bytes.set(owner, (bytes.get(owner) ?? 0) + sizeOf(part));
     }
     const { accountLimits, sharedLogBytesPerDay } = this.env;
     const limits = { share: accountLimits.logBytesPerDay, shared: sharedLogBytesPerDay };
@@ -198,4 +188,29 @@ export class InvocationStore {
       await insert(parts);
     }
   }
+}
+
+/** Returns the approximate bytes of a row and its index entries. */
+function sizeOf(part: Invocation | ConnectionCall): number {
+  const { method, url, rpcMethod, toolName, lines, exceptions } = part;
+  const isServers = 'serverId' in part;
+  const row = method == null ? 0 : isServers ? ROW_BYTES : CALL_BYTES;
+  let size = row + ENTRY_BYTES * (lines.length + exceptions.length);
+  size += bytesOf(method) + bytesOf(url) + bytesOf(rpcMethod) + bytesOf(toolName);
+  const printed = messageBytesOf(part);
+  if (!isServers) return size + printed;
+  // Search stores a server's messages again, with an index of about the same size.
+  const searched = 2 * Math.min(printed, SEARCH_CHARS_MAX);
+  return size + printed + searched + bytesOf(part.payload?.arguments) + bytesOf(part.payload?.result);
+}
+
+function messageBytesOf({ lines, exceptions }: Invocation | ConnectionCall): number {
+  let bytes = 0;
+  for (const { message } of lines) bytes += Buffer.byteLength(message);
+  for (const { message } of exceptions) bytes += Buffer.byteLength(message);
+  return bytes;
+}
+
+function bytesOf(text: string | null | undefined): number {
+  return text == null ? 0 : Buffer.byteLength(text);
 }

@@ -94,8 +94,8 @@ const serverColumns: readonly Column[] = [
   ['outcome', 'text', ({ outcome }) => outcome],
   ['cpu_ms', 'real', ({ cpuMs }) => cpuMs],
   ['wall_ms', 'real', ({ wallMs }) => wallMs],
-  ['lines', 'jsonb', ({ lines }) => JSON.stringify(lines), `'[]'`],
-  ['exceptions', 'jsonb', ({ exceptions }) => JSON.stringify(exceptions), `'[]'`],
+  ['lines', 'jsonb', ({ lines }) => jsonOf(lines), `'[]'`],
+  ['exceptions', 'jsonb', ({ exceptions }) => jsonOf(exceptions), `'[]'`],
   ['payload', 'jsonb', ({ payload }) => payload && JSON.stringify(payload)],
   ['search_text', 'text', searchTextOf, `''`],
   ['left_out', 'integer', ({ leftOut }) => leftOut ?? 0, '0'],
@@ -123,6 +123,11 @@ const firstKnown = [
 const names = insertedColumns.map(([name]) => name).join(', ');
 const arrays = insertedColumns.map(([, type], index) => `$${index + 1}::${type}[]`).join(', ');
 
+/** The values of `input`. A column whose rows are all equal arrives as one element, which unnest() fills with NULL. */
+const inputs = insertedColumns
+  .map(([name], index) => `CASE cardinality($${index + 1}) WHEN 1 THEN ($${index + 1})[1] ELSE input.${name} END`)
+  .join(', ');
+
 /**
  * Inserts parts of the server's view, or merges them into the rows with their ids. A job that ran before changes
  * nothing: `jobs` lists those of a row. Parts of deleted servers are skipped, and a part never changes the invocation
@@ -134,7 +139,7 @@ export const INSERT_INVOCATIONS = `
  WITH written AS (
   INSERT INTO invocations AS stored (${names}, jobs)
   SELECT input.*, ARRAY[$${insertedColumns.length + 1}::integer]
-    FROM unnest(${arrays}) AS input(${names})
+    FROM (SELECT ${inputs} FROM unnest(${arrays}) AS input(${names})) AS input(${names})
    WHERE EXISTS (SELECT FROM servers WHERE servers.id = input.server_id)
    ORDER BY id
   ON CONFLICT (id, day) DO UPDATE SET
@@ -168,7 +173,26 @@ export function columnValues(rows: Invocation[]): unknown[][] {
 
 /** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same if the job is repeated */
 export function insertValues(rows: Invocation[], job: number): unknown[] {
-  return [...columnValues(rows).map(arrayLiteral), job];
+  return [...insertedColumns.map(([, , of]) => columnLiteral(rows, of)), job];
+}
+
+/** Returns the array literal of a column; with one element if all rows have the same value. */
+function columnLiteral(rows: Invocation[], of: (row: Invocation) => unknown): string {
+  const first = of(rows[0]);
+  const different = rows.findIndex((row) => of(row) !== first);
+  if (different === -1) return `{${elementOf(first)}}`;
+  let text = '';
+  let previous = first;
+  let element = elementOf(first);
+  for (const row of rows) {
+    const value = of(row);
+    if (value !== previous) {
+      previous = value;
+      element = elementOf(value);
+    }
+    text += `,${element}`;
+  }
+  return `{${text.slice(1)}}`;
 }
 
 /**
@@ -177,15 +201,12 @@ export function insertValues(rows: Invocation[], job: number): unknown[] {
  * more.
  */
 function arrayLiteral(values: unknown[]): string {
-  let text = '';
-  for (const value of values) {
-    if (typeof value === 'string') {
-      text += TO_ESCAPE.test(value) ? `,"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : `,"${value}"`;
-    } else {
-      text += value == null ? ',NULL' : `,${value as number}`;
-    }
-  }
-  return `{${text.slice(1)}}`;
+  return `{${values.map(elementOf).join(',')}}`;
+}
+
+function elementOf(value: unknown): string {
+  if (typeof value !== 'string') return value == null ? 'NULL' : String(value as number);
+  return TO_ESCAPE.test(value) ? `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : `"${value}"`;
 }
 
 const TO_ESCAPE = /["\\]/;
@@ -352,12 +373,17 @@ export class InvocationsRepository {
   }
 }
 
+function jsonOf(entries: unknown[]): string {
+  return entries.length === 0 ? '[]' : JSON.stringify(entries);
+}
+
 function timestampOf({ id, at }: Invocation | ConnectionCall): string {
   return new Date(at ?? timeOfUuidV7(id)).toISOString();
 }
 
 /** Returns the string that search reads: messages and exceptions, one per line, in lower case. */
 function searchTextOf({ lines, exceptions }: Invocation): string {
+  if (lines.length === 0 && exceptions.length === 0) return '';
   const messages = lines.map(({ message }) => message);
   const thrown = exceptions.map(({ name, message }) => `${name}: ${message}`);
   return [...messages, ...thrown].join('\n').toLowerCase().slice(0, SEARCH_CHARS_MAX).toWellFormed();
