@@ -34,7 +34,7 @@ export class ConnectionReader {
     const row = isConnectionId(connectionId)
       ? await this.readSettled(
           () => this.connectionsRepository.findShown({ namespaceId: namespace.id, connectionId }),
-          (shown) => shown !== null && this.statusRecorder.isPending(shown.id),
+          (connection) => connection !== null && this.statusRecorder.isPending(connection.id),
         )
       : null;
     if (!row) throw await this.connectionsRepository.missing(namespace, connectionId);
@@ -130,7 +130,7 @@ export class ConnectionReader {
     if (state !== undefined) await this.statusRecorder.settle();
     const rows = await this.readSettled(
       () => this.connectionsRepository.listShown(namespace.id, limit + 1, filter),
-      (shown) => shown.some(({ id }) => this.statusRecorder.isPending(id)),
+      (connections) => connections.some(({ id }) => this.statusRecorder.isPending(id)),
     );
     const page = rows.slice(0, limit);
     const holder = caller && linkHolderOf(caller, namespace.name);
