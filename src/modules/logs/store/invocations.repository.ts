@@ -205,7 +205,7 @@ function arrayLiteral(values: unknown[]): string {
 }
 
 function elementOf(value: unknown): string {
-  if (typeof value !== 'string') return value == null ? 'NULL' : String(value);
+  if (typeof value !== 'string') return value == null ? 'NULL' : `${value as number}`;
   return TO_ESCAPE.test(value) ? `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : `"${value}"`;
 }
 
