@@ -241,14 +241,14 @@ export class AccessService implements OnModuleInit {
     const missing = rule.missing ?? (() => new ForbiddenError('Forbidden'));
     // The advice depends only on the caller's own namespaces: foreign and missing ones get the same response.
     const error = namespace && rule.foreign ? rule.foreign() : missing();
-    if (error.kind !== 'not_found') throw error;
     const names = await this.targetsService.namespacesOf(accountsWith(caller, 'discover'));
     // The caller might be able to read a server of this name, so the message names the owner's right, not the server.
     const fact =
       rule.owner === 'qualifiedName'
         ? 'Only the owner of a server may do this, and you have no such namespace.'
         : 'You have no such namespace.';
-    throw Object.assign(error, { advice: `${fact}${didYouMean(name, names)}` });
+    const next = didYouMean(name, names) || ' Claim one with PUT /namespaces/{name}.';
+    throw Object.assign(error, { advice: fact + next });
   }
 
   /** The grant of an `owner` rule that needs no stored grant. A member of the organization sees what a grant with level `call` shows. */

@@ -39,6 +39,8 @@ import type { SuccessDto } from '../../platform/http/success.dto.js';
 import { NamespaceNotFoundError, NamespaceOwnedError } from './namespaces.errors.js';
 import { NamespacesRepository } from './namespaces.repository.js';
 
+const RENAME = 'choose another name, or let POST /namespaces generate one';
+
 /** Prepares the deletion and the move of namespaces in the module that has the connections. */
 export abstract class NamespaceDeletion {
   /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
@@ -124,7 +126,8 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
         return toNamespaceDto(row);
       }
       // Published tools look for the words "already exists".
-      if (row) throw new ConflictError(`The namespace "${name}" already exists and belongs to another account`);
+      if (row)
+        throw new ConflictError(`The namespace "${name}" already exists and belongs to another account: ${RENAME}`);
       this.accessService.requireForAll(caller, 'manage');
       const accountId = organizationId ?? caller.accountId;
       if (!this.accessService.owns(caller, 'administer', accountId)) {

@@ -124,7 +124,7 @@ export class ServerAccessService implements OnModuleInit {
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
     const row = await this.serversRepository.namesIn(namespace);
     if (!row || !this.accessService.isAllowed(caller, 'read', { ownerId: row.ownerId, namespace })) {
-      return new ServerNotFoundError();
+      return new ServerNotFoundError('GET /servers finds the servers that you can read.');
     }
     return new ServerNotFoundError(`Your namespace "${namespace}" has no such server.${didYouMean(name, row.names)}`);
   }

@@ -10,7 +10,7 @@ import { NotServerOwnerError, ServerNotFoundError } from './servers.errors.js';
 
 export const qualifiedNameParam = {
   name: 'qualifiedName',
-  description: '`namespace/server`, or `namespace` alone. The slash may be encoded as `%2F` or not.',
+  description: '`namespace/server` or `namespace`, with `/` or `%2F`. Claim a namespace with `PUT /namespaces/{name}`.',
   example: 'acme/weather',
 };
 

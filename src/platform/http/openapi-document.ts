@@ -144,11 +144,15 @@ const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   'json-rpc': 'JsonRpcError',
 };
 
+/** Nobody owns the namespace of the examples until it is claimed. */
+const namespaceDescription = 'A namespace. Claim your own with `PUT /namespaces/{name}`.';
+
 /** For successes without their own text. */
 const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.' };
 
 interface Parameter {
   name: string;
+  description?: string;
   in: string;
   schema?: { type?: string };
 }
@@ -228,6 +232,7 @@ export function createOpenApi(app: INestApplication): OpenAPIObject {
       const rank = ({ name, in: where }: Parameter) => (where === 'path' ? path.indexOf(`{${name}}`) : path.length);
       operation.parameters?.sort((a, b) => rank(a) - rank(b));
       for (const parameter of operation.parameters ?? []) {
+        if (parameter.name === 'namespace') parameter.description = namespaceDescription;
         if (parameter.in === 'path') parameter.schema = { type: 'string', ...parameter.schema };
       }
       for (const [status, response] of Object.entries(operation.responses)) {

@@ -179,12 +179,13 @@ describe('every error', () => {
       expect([status, headers['slipway-hint']]).toEqual([404, hint]);
       expect(['not_found', 'Server not found']).toContain(body.error);
     }
+    const claim = 'Claim one with PUT /namespaces/{name}.';
     const missing = { error: 'not_found', message: 'Resource not found' };
     const unknown = { error: 'Nothing answers GET /server. GET /docs lists every operation.' };
     for (const [path, expected, hint] of [
-      ['/namespace', missing, 'You have no such namespace. Did you mean /namespaces?'],
+      ['/namespace', missing, `You have no such namespace. ${claim} Did you mean /namespaces?`],
       ['/server?q=weather', unknown, 'Did you mean /servers?'],
-      ['/unlike-every-path', missing, 'You have no such namespace.'],
+      ['/unlike-every-path', missing, `You have no such namespace. ${claim}`],
     ] as const) {
       const { status, body, headers } = await app.as(owner).get(path);
       expect([status, body, headers['slipway-hint']]).toEqual([404, expected, hint]);
@@ -212,7 +213,7 @@ describe('every error', () => {
     );
     const misspelt = await app.as(other).get(`/servers/${encodeURIComponent(`${server}x`)}`);
     expect(misspelt.body).toEqual({ error: 'Server not found' });
-    expect(misspelt.headers).not.toHaveProperty('slipway-hint');
+    expect(misspelt.headers['slipway-hint']).toBe('GET /servers finds the servers that you can read.');
   });
 
   verifies('error:no-retry-409', 'with status 409 has `x-should-retry: false`', async () => {
