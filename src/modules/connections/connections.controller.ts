@@ -33,6 +33,9 @@ const body = {
   type: SetConnectionDto,
   examples: {
     first: { summary: 'An MCP server by its URL', value: newConnectionExample },
+    registry: { summary: 'A server of the registry', value: { server: 'acme/weather' } },
+    mock: { summary: 'A simulated server of the registry', value: { server: 'acme/weather', mock: { enabled: true } } },
+    uplink: { summary: 'A local server, paired over the command line', value: { transport: 'uplink' } },
     headers: {
       summary: 'An MCP server that requires a key',
       value: { mcpUrl: 'https://mcp.example.com/mcp', headers: { Authorization: 'Bearer the-key' } },

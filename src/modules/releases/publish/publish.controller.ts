@@ -12,6 +12,15 @@ import { PublishService } from './publish.service.js';
 
 const payloads = [ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto];
 
+const examples = {
+  external: {
+    summary: 'An MCP server that runs elsewhere',
+    value: { payload: { type: 'external', upstreamUrl: 'http://127.0.0.1:3001/mcp' } },
+  },
+  hosted: { summary: 'A JavaScript module, with the file `module`', value: { payload: { type: 'hosted' } } },
+  stdio: { summary: 'An MCPB bundle, with the file `bundle`', value: { payload: { type: 'stdio', runtime: 'node' } } },
+};
+
 @ApiTags('Releases')
 @ApiServerName()
 @Controller('servers/:qualifiedName/releases')
@@ -28,14 +37,18 @@ export class PublishController {
   @ApiConsumes('multipart/form-data')
   @ApiExtraModels(...payloads)
   @ApiBody({
+    examples,
     schema: {
       type: 'object',
       required: ['payload'],
       properties: {
         payload: {
-          description: 'JSON. `hosted` needs the file `module`, `stdio` the file `bundle`.',
+          // Swagger UI offers no choice of examples for a form.
+          description: Object.values(examples)
+            .map(({ summary, value }) => `${summary}: \`${JSON.stringify(value.payload)}\``)
+            .join('\n\n'),
           oneOf: payloads.map((payload) => ({ $ref: getSchemaPath(payload) })),
-          example: { type: 'external', upstreamUrl: 'http://127.0.0.1:3001/mcp' },
+          example: examples.external.value.payload,
         },
         module: { type: 'string', format: 'binary', description: 'For `hosted`: a JavaScript module, at most 10 MB.' },
         sourcemap: { type: 'string', format: 'binary', description: 'For `hosted`: its source map, at most 20 MB.' },

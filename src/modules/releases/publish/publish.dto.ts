@@ -33,6 +33,10 @@ export class ReleaseSourceDto {
 
 /** Members of every kind of release. Unknown members are ignored, since published tools send more. */
 export abstract class PublishPayloadDto {
+  @ApiProperty({ enum: ['external', 'hosted', 'stdio'] })
+  @IsString()
+  type: string;
+
   /** JSON Schema of the values that callers configure. Other values are not passed on to the server. */
   @IsOptional()
   @IsObject()
