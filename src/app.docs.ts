@@ -43,6 +43,8 @@ const DOCS_HEADERS = {
   'cache-control': 'no-cache',
 };
 
+const DOCS_CSS = readFileSync(join(import.meta.dirname, 'platform/pages/files/swagger.css'), 'utf8');
+
 const DOCUMENTS: Record<string, string> = {
   '/openapi.json': 'application/json; charset=utf-8',
   '/openapi.yaml': 'text/yaml; charset=utf-8',
@@ -218,9 +220,7 @@ function serveSwagger(app: INestApplication, target: object): void {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
     customSiteTitle: 'Slipway API',
-    customCss:
-      'html.dark-mode, html.dark-mode body { background: #1c2022 } ' +
-      '@media (max-width: 640px) { .swagger-ui .opblock-tag { flex-wrap: wrap } }',
+    customCss: DOCS_CSS,
     swaggerOptions: {
       displayRequestDuration: true,
       tryItOutEnabled: true,
@@ -259,6 +259,13 @@ function titleOf(path: string): string {
   return title;
 }
 
+interface PageElement {
+  querySelectorAll: (selector: string) => Iterable<PageElement>;
+  getAttribute: (name: string) => string | null;
+  setAttribute: (name: string, value: string) => void;
+  removeAttribute: (name: string) => void;
+}
+
 interface SwaggerUi {
   getStore: () => { subscribe: (listener: () => void) => void };
   authSelectors: { authorized: () => { toJS: () => object } };
@@ -268,21 +275,54 @@ interface SwaggerUi {
 }
 
 /**
- * Unfolds the groups of the contract, takes the colours of the system, and keeps the key that a person enters for as long as
- * the tab is open: Swagger UI's own `persistAuthorization` keeps it in the browser forever. Runs in the browser: the source of
- * the function is sent.
+ * Unfolds the groups of the contract, takes the colours of the system, adds roles and labels for assistive technology, and
+ * keeps the key that a person enters for as long as the tab is open: Swagger UI's own `persistAuthorization` keeps it in the
+ * browser forever. Runs in the browser: the source of the function is sent.
  */
 function preparePage(): void {
   const page = globalThis as unknown as {
     ui: SwaggerUi;
     sessionStorage: { getItem: (name: string) => string | null; setItem: (name: string, value: string) => void };
     matchMedia: (query: string) => { matches: boolean };
-    document: { documentElement: { classList: { toggle: (name: string, isOn: boolean) => void } } };
+    document: PageElement & { documentElement: { classList: { toggle: (name: string, isOn: boolean) => void } } };
+    MutationObserver: new (callback: () => void) => { observe: (target: object, options: object) => void };
     location: { hash: string; pathname: string };
     history: { replaceState: (state: null, title: string, url: string) => void };
   };
   const { ui, sessionStorage } = page;
   page.document.documentElement.classList.toggle('dark-mode', page.matchMedia('(prefers-color-scheme: dark)').matches);
+  const repairs: [selector: string, attribute: string, value: string][] = [
+    ['.information-container', 'role', 'region'],
+    ['.information-container', 'aria-label', 'About'],
+    ['.filter-container', 'role', 'search'],
+    ['.dialog-ux', 'role', 'dialog'],
+    ['.dialog-ux', 'aria-label', 'Authorize'],
+    ['h3', 'aria-level', '2'],
+    ['h4', 'aria-level', '3'],
+    ['h5', 'aria-level', '4'],
+    ['.close-modal', 'aria-label', 'Close'],
+    ['.auth-btn-wrapper .authorize', 'aria-label', 'Authorize: apply credentials'],
+    ['.examples-select-element', 'aria-label', 'Example'],
+    ['textarea.body-param__text', 'aria-label', 'Request body'],
+    ['pre.microlight', 'tabindex', '0'],
+    ['.responses-table', 'role', 'table'],
+  ];
+  const { document } = page;
+  const repair = () => {
+    for (const [selector, attribute, value] of repairs) {
+      for (const element of document.querySelectorAll(selector)) element.setAttribute(attribute, value);
+    }
+    // A button contains nothing that takes the focus.
+    for (const link of document.querySelectorAll('.opblock-summary-control a')) link.removeAttribute('href');
+    for (const row of document.querySelectorAll('[data-property-name], [data-param-name]')) {
+      const name = row.getAttribute('data-property-name') ?? row.getAttribute('data-param-name');
+      for (const field of row.querySelectorAll('textarea, select, input:not([type="checkbox"])')) {
+        field.setAttribute('aria-label', String(name));
+      }
+    }
+  };
+  repair();
+  new page.MutationObserver(repair).observe(document, { childList: true, subtree: true });
   // A link to one operation has opened it already.
   if (page.location.hash === '') {
     for (const { name } of ui.specSelectors.tags().toJS()) {

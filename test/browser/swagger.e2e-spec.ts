@@ -1,11 +1,16 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
+import { formOf, smallBundle } from '../support/documentation/api-walk.js';
+import type { OpenApi } from '../support/documentation/api-document.js';
 import { authorize, openDocs, Operation } from '../support/documentation/docs-page.js';
 import { startBrowser } from '../support/people/browser.js';
 import { startEverything, type EverythingServer } from '../support/upstream/everything.js';
 import { startSite } from '../support/people/site.js';
 import { cleanUpPrograms, readySettings, runProgram } from '../support/program.js';
+import { until } from '../support/until.js';
 import { longVerifies, verifies } from '../support/verifies.js';
 
 /** A real browser on a busy machine takes its time. */
@@ -17,8 +22,31 @@ let url: string;
 let everything: EverythingServer;
 let browser: Browser;
 let page: Page;
+const request = async (method: string, path: string, body?: object, bearer = key) => {
+  const headers = {
+    authorization: `Bearer ${bearer}`,
+    ...(!(body instanceof FormData) && { 'content-type': 'application/json' }),
+  };
+  const response = await fetch(url + path, {
+    method,
+    headers,
+    body: body instanceof FormData ? body : JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as ReturnType<typeof JSON.parse> };
+};
 /** Faults of the page: errors, and requests to another host. */
 let problems: string[];
+
+/** Operations of each method, with parameters, bodies, forms and choices. */
+const opened = [
+  ['Core servers', 'Releases_list'],
+  ['Connections', 'Connections_set'],
+  ['Releases', 'Publish_publish'],
+  ['Namespaces', 'Namespaces_move'],
+  ['Core connections', 'Connections_remove'],
+  ['Skills', 'Skills_create'],
+  ['Grants', 'ServerGrants_set'],
+] as const;
 
 beforeAll(async () => {
   const service = runProgram('main.js', await readySettings(key));
@@ -146,6 +174,112 @@ describe('the docs page', () => {
     await claim.open();
     expect(await claim.execute()).toMatchObject({ status: 401, body: { error: 'Unauthorized' } });
   });
+
+  verifies(
+    'docs:accessible',
+    'gives axe nothing to report and does not scroll sideways, wide and narrow, light and dark',
+    async () => {
+      const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+      const found: unknown[] = [];
+      for (const [width, colorScheme] of [
+        [1280, 'light'],
+        [1280, 'dark'],
+        [390, 'light'],
+        [390, 'dark'],
+      ] as const) {
+        // The policy of the page keeps the script of axe out.
+        const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, bypassCSP: true });
+        const shown = await context.newPage();
+        await shown.goto(`${url}/docs`);
+        await shown.addScriptTag({ path: axe });
+        const look = async (state: string) => {
+          const { violations } = await shown.evaluate<AxeResults>('axe.run(document, { resultTypes: ["violations"] })');
+          const scrolled = await shown.evaluate<number>('document.documentElement.scrollWidth');
+          if (scrolled !== width) found.push([state, width, scrolled]);
+          for (const { id, nodes } of violations) {
+            found.push(...nodes.map(({ target, any }) => [state, width, colorScheme, id, target, any[0]?.message]));
+          }
+        };
+        await shown.locator('.opblock').first().waitFor();
+        await look('start');
+        for (const [tag, id] of opened) await new Operation(shown, tag, id).open();
+        await look('open');
+        await new Operation(shown, 'Connections', 'Connections_set').press();
+        await look('executed');
+        await shown.locator('.auth-wrapper').getByRole('button', { name: 'Authorize' }).click();
+        await look('dialog');
+        await context.close();
+      }
+      expect(found).toEqual([]);
+    },
+    SLOW_MS,
+  );
+
+  verifies(
+    'docs:try-it-out',
+    'leads from the key to a published server by clicks, and tells another account what to do',
+    async () => {
+      const run = async (target: Page, tag: string, id: string) => {
+        const operation = new Operation(target, tag, id);
+        await operation.open();
+        await operation.adjust({ 'http://127.0.0.1:3001/mcp': everything.url });
+        const executed = await operation.execute();
+        return { ...executed, advice: (await operation.hint()) ?? String(executed.body.error) };
+      };
+      await authorize(page, key);
+      expect(await run(page, 'Namespaces', 'Namespaces_claim')).toMatchObject({ status: 201, body: { name: 'acme' } });
+      expect(await run(page, 'Servers', 'Servers_create')).toMatchObject({ status: 201 });
+      expect(await run(page, 'Releases', 'Publish_publish')).toMatchObject({ status: 202 });
+      const isReleased = async () =>
+        (await request('GET', '/servers/acme%2Fweather/releases/latest')).body.status === 'SUCCESS';
+      await until(isReleased, 'the release succeeds');
+      const called = await run(page, 'MCP', 'Run_serve');
+      expect(called).toMatchObject({ status: 200, body: { jsonrpc: '2.0', id: 1 } });
+
+      const account = await request('POST', '/accounts', { name: 'second', kind: 'organization' });
+      const second = await request('POST', `/accounts/${account.body.id}/api-keys`, { name: 'first' });
+      const other = await openDocs(browser, url);
+      await authorize(other, second.body.key as string);
+      const claim = 'Claim one with PUT /namespaces/{name}.';
+      for (const [tag, id, status, hint] of [
+        ['Namespaces', 'Namespaces_claim', 409, 'choose another name, or let POST /namespaces generate one'],
+        ['Connections', 'Connections_set', 404, `You have no such namespace. ${claim}`],
+        ['Servers', 'Servers_create', 403, claim],
+        ['Core connections', 'Connections_list', 404, `You have no such namespace. ${claim}`],
+        ['Core namespaces and skills', 'Namespaces_remove', 403, claim],
+      ] as const) {
+        const answered = await run(other, tag, id);
+        expect([id, answered.status, answered.advice]).toEqual([id, status, expect.stringContaining(hint)]);
+      }
+      await other.context().close();
+
+      // Every example of a body that can have several forms.
+      const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
+      const examplesOf = (path: string, method: string, type: string) =>
+        Object.entries(paths[path]?.[method]?.requestBody?.content[type]?.examples ?? {});
+      const connections = examplesOf('/connect/{namespace}', 'post', 'application/json');
+      expect(connections.map(([name]) => name)).toEqual(['first', 'registry', 'mock', 'uplink', 'headers']);
+      for (const [name, { value }] of connections) {
+        const connection = await request('POST', '/connect/acme', value as object);
+        expect([name, connection.status]).toEqual([name, 201]);
+      }
+      const releases = examplesOf('/servers/{qualifiedName}/releases', 'put', 'multipart/form-data');
+      expect(releases.map(([name]) => name)).toEqual(['external', 'hosted', 'stdio']);
+      const { bundle } = await smallBundle();
+      const files: Record<string, Record<string, Buffer>> = {
+        hosted: { module: Buffer.from('export {};') },
+        stdio: { bundle },
+      };
+      for (const [name, { value }] of releases) {
+        const payload = JSON.stringify((value as { payload: object }).payload);
+        const release = await request('PUT', '/servers/acme%2Fweather/releases', formOf({ payload, ...files[name] }));
+        expect([name, release.status]).toEqual([name, 202]);
+      }
+      const publish = page.locator('[id="operations-Releases-Publish_publish"]');
+      for (const [name] of releases) expect(await publish.innerText()).toContain(`"type":"${name}"`);
+    },
+    SLOW_MS,
+  );
 
   longVerifies(
     'docs:try-it-out',

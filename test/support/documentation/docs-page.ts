@@ -79,6 +79,14 @@ export class Operation {
     return Number(/\d+/.exec(await shown.first().innerText())?.[0]);
   }
 
+  /** The advice among the headers of the response that the page shows; null for none. */
+  async hint(): Promise<string | null> {
+    const headers = await this.block
+      .locator('.live-responses-table .headers-section, .live-responses-table .headerline')
+      .allInnerTexts();
+    return /slipway-hint: (.+)/.exec(headers.join('\n'))?.[1] ?? null;
+  }
+
   /** Presses Execute. The page itself must show the status and the body that came. */
   async execute(): Promise<Executed> {
     const answered = this.page.waitForResponse((response: Response) => response.request().resourceType() === 'fetch');
