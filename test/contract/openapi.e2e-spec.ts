@@ -324,6 +324,28 @@ describe('the responses of the service', () => {
     }
   });
 
+  verifies('error:hint', 'say what to do where the namespace of the examples is not claimed', async () => {
+    const { bearer } = await walk.other();
+    const silent: string[] = [];
+    for (const { name, path, method, operation } of document.operations) {
+      if (!/\{(namespace|qualifiedName)\}|^\/namespaces\/\{name\}./.test(path)) continue;
+      const exampleOf = (name: string) =>
+        operation.parameters?.find((parameter) => parameter.name === name)?.schema?.example;
+      const response = await fetch(
+        url + path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(exampleOf(name)))),
+        {
+          method,
+          headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+          body: ['GET', 'DELETE'].includes(method) ? undefined : '{"text":"Please."}',
+        },
+      );
+      const advice = `${response.headers.get('slipway-hint')} ${await response.text()}`;
+      if (!/PUT \/namespaces|GET \/servers|only the operator/.test(advice)) silent.push(name);
+    }
+    // Everybody can read skills: nothing is to be claimed.
+    expect(silent.filter((name) => !name.startsWith('GET /skills/'))).toEqual([]);
+  });
+
   verifies('openapi:complete', 'cover every operation', () => {
     expect(walk.unproven().map(({ name }) => name)).toEqual([]);
   });
