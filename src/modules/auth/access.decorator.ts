@@ -19,13 +19,11 @@ import { PageInterceptor } from './page.interceptor.js';
 
 export const FAST_PATH = 'slipway:fast-path';
 
-/** Metadata key of the {@link FormRules} of a {@link PublicPage}. */
 export const PUBLIC_PAGE = 'slipway:public-page';
 
 /** The request of a {@link FastPath} handler. `*name` parameters are arrays of decoded segments. */
 export type FastPathRequest = CountedRequest & GrantedRequest & { params: Record<string, string | string[]> };
 
-/** A request after the guard. */
 export interface GrantedRequest {
   grant: Grant;
 }
@@ -50,9 +48,9 @@ export function Access(scope: Scope, terms: AccessTerms = {}): MethodDecorator {
 }
 
 /**
- * Declares who can open a page: like {@link Access}, with the browser session as the credential. The guard rejects a foreign
- * `Host` and redirects visitors without a session to the sign-in page. The handler takes the request by {@link CurrentPage} and
- * returns a `FramedPage` or a `Redirect`. Errors are pages. The API document leaves the route out.
+ * Declares who can open a page: like {@link Access}, with the browser session as the credential. The guard rejects a foreign `Host` and
+ * redirects to the sign-in page without a session. The handler takes the request by {@link CurrentPage} and returns a `FramedPage` or a
+ * `Redirect`. Errors are pages. The API document leaves the route out.
  *
  * @param parts of a form that can also be sent as `multipart/form-data`
  */
@@ -86,12 +84,10 @@ export function PublicPage(rules: FormRules = {}): MethodDecorator & ClassDecora
   );
 }
 
-/** The request of a page or form that needs no session. */
 export interface PublicPageRequest<Params = Record<string, string>> {
   params: Params;
   query: Record<string, unknown>;
   path: string;
-  /** Path and query. */
   originalUrl: string;
   cookies: string | undefined;
   /** Form values, read and checked by the guard; empty for a page. */
@@ -101,7 +97,6 @@ export interface PublicPageRequest<Params = Record<string, string>> {
   client: ClientContext;
 }
 
-/** The request of a page or form. */
 export interface PageRequest<Params = Record<string, string>> extends PublicPageRequest<Params> {
   person: SessionCaller;
   /** Set if the rule has an `owner`. */
@@ -110,7 +105,6 @@ export interface PageRequest<Params = Record<string, string>> extends PublicPage
   once: ShownOnce | null;
 }
 
-/** Injects the {@link PageRequest} of a page or form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
   const { params, query, path, originalUrl, headers, body, sent, client, grant, shownOnce } = context
     .switchToHttp()
@@ -139,7 +133,6 @@ export const CurrentCaller = createParamDecorator((_: unknown, context: Executio
   return grantOf(context).caller;
 });
 
-/** The namespace of an `owner` rule. */
 export const CurrentNamespace = createParamDecorator((_: unknown, context: ExecutionContext): OwnedNamespace => {
   const { namespace } = grantOf(context);
   if (!namespace) throw new Error('@CurrentNamespace() needs an owner rule');
@@ -154,10 +147,9 @@ export const CurrentAccountId = createParamDecorator((_: unknown, context: Execu
 });
 
 /**
- * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call or of reading a server. The
- * route is declared, documented and authorized like any other. Its handler gets the raw request, with `params` and `grant`, and the raw
- * response; errors have the format of the route's path. Guards, pipes, interceptors and exception filters do not run, so startup fails for
- * a route that has one.
+ * Serves a route ahead of Express and Nest's pipeline, which cost about as much as the rest of a tool call. Its handler gets the raw
+ * request, with `params` and `grant`, and the raw response. Guards, pipes, interceptors and exception filters do not run, so startup fails
+ * for a route that has one.
  */
 export function FastPath(): MethodDecorator {
   return SetMetadata(FAST_PATH, true);

@@ -25,8 +25,8 @@ import { RequestLimits } from './request-limits.service.js';
 const UNLIMITED = /^\/(?:health|ready|metrics|internal)(?:\/|$)/;
 
 /**
- * Applies the access rule of each route: first the key, then ownership. Reads a JSON body only after both. For pages, it also checks the
- * `Host` and reads the form of every request that can change data, so no handler can forget its token.
+ * Applies the access rule of each route, first the key and then ownership, and reads a JSON body only after both. It reads the form of
+ * every page request that can change data, so no handler can forget its token.
  */
 @Injectable()
 export class AccessGuard implements CanActivate {

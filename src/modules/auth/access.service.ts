@@ -82,7 +82,6 @@ export class AccessService implements OnModuleInit {
    * no header (published clients send it). An OAuth token opens only the MCP endpoint it was issued for. Pages read only the cookie,
    * everything else only the header.
    *
-   * @param rule the route's rule, which may allow anonymous reads
    * @throws UnauthenticatedError; SignedOutError for a page
    */
   authenticate(request: IncomingMessage, rule?: AccessRule): Caller | Promise<Caller> {
@@ -105,14 +104,13 @@ export class AccessService implements OnModuleInit {
     return caller;
   }
 
-  /** The path of the page that is opened, or that contains the form. */
   private pageOf({ method, url = '/', headers: { referer = '' } }: IncomingMessage): string {
     if (method === 'GET' || method === 'HEAD') return url;
     const { baseUrl } = this.env;
     return referer.startsWith(`${baseUrl}/`) ? referer.slice(baseUrl.length) : '/ui/';
   }
 
-  /** The name of the key that the caller uses; its id if it was revoked since. */
+  /** Returns the key's id if it was revoked since. */
   async keyName({ keyId }: Caller): Promise<string> {
     return (await this.apiKeysService.nameOf(keyId)) ?? keyId;
   }
@@ -144,12 +142,10 @@ export class AccessService implements OnModuleInit {
     return accountOwns(caller, action, ownerId);
   }
 
-  /** The accounts for which the caller can do this: its own and organizations, whatever the scopes of the key. */
   accountsWith(caller: Caller, action: Action): string[] {
     return accountsWith(caller, action);
   }
 
-  /** Names of the namespaces that an account owns, newest first. */
   namespacesOf(accountId: string): Promise<string[]> {
     return this.targetsService.namespacesOf([accountId]);
   }
@@ -251,7 +247,7 @@ export class AccessService implements OnModuleInit {
     throw Object.assign(error, { advice: fact + next });
   }
 
-  /** The grant of an `owner` rule that needs no stored grant. A member of the organization sees what a grant with level `call` shows. */
+  /** A member of the organization sees what a grant with level `call` shows. */
   private opened(caller: Caller, { id, namespace: name, ownerId }: Target): Grant {
     const namespace = { id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };
@@ -261,7 +257,6 @@ export class AccessService implements OnModuleInit {
   }
 }
 
-/** The action of a rule on its target. */
 export function actionOfRule(rule: AccessRule): Action {
   return rule.may ?? actionOf(rule.scope);
 }
@@ -282,14 +277,13 @@ function requireActive(action: Action, { serves }: AccessRule, namespace: Pick<T
     throw new SuspendedError('namespace', namespace.suspended);
 }
 
-/** The access declaration of a route, on its method or its class. */
 export function declarationOf({ handler, controller }: { handler: object; controller: Type }) {
   return (Reflect.getMetadata(ACCESS, handler) ?? Reflect.getMetadata(ACCESS, controller)) as
     AccessRule | 'public' | undefined;
 }
 
 /**
- * Checks at startup that every route declares its access, names only parameters it has, and begins with a literal segment.
+ * Checks at startup that every route declares its access, names only its own parameters, and begins with a literal segment.
  *
  * @throws StartError naming every route that fails
  */

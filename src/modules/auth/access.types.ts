@@ -5,7 +5,6 @@ import type { ClientContext } from '../../platform/pages/client-context.js';
 import type { FormParts } from '../../platform/pages/page-forms.service.js';
 import type { Target, TargetName, Visibility } from '../targets/target.types.js';
 
-/** Levels of keys, in the form of the API. */
 export const keyLevels = ['read', 'call', 'publish', 'manage'] as const;
 export type KeyLevel = (typeof keyLevels)[number];
 
@@ -15,11 +14,9 @@ export type KeyLevel = (typeof keyLevels)[number];
  */
 export type Action = 'discover' | KeyLevel | 'administer' | 'own';
 
-/** Roles of the members of an organization, in the form of the API. */
 export const roles = ['owner', 'editor', 'member', 'guest'] as const;
 export type Role = (typeof roles)[number];
 
-/** Roles of an account, by organization id. */
 export type Memberships = ReadonlyMap<string, Role>;
 
 /** An account that joins an organization, or a user who gets a new one. */
@@ -60,7 +57,7 @@ export interface Caller {
   isOperator: boolean;
   /** Scopes of the key; null: all rights of its account. */
   scopes: readonly KeyScope[] | null;
-  /** Its roles in organizations. An organization with members has itself as `editor`: only its owners can `own`. */
+  /** The roles by organization. An organization with members has itself as `editor`: only its owners can `own`. */
   memberships: Memberships;
   /** Limits of the account; absent for the caller without a key. */
   limits?: AccountLimits;
@@ -93,7 +90,6 @@ export interface Person extends Caller {
   loginsEpoch: number;
 }
 
-/** The caller of a page (`@Page`): who is signed in at the browser. */
 export interface SessionCaller extends Person {
   accountName: string;
   /** Names of the user's organizations, at most 5. */
@@ -137,13 +133,11 @@ export function actionOf(scope: Scope): Action {
   return operation === 'read' || operation === 'publish' ? operation : 'manage';
 }
 
-/** A namespace that the caller owns. */
 export interface OwnedNamespace {
   id: string;
   name: string;
 }
 
-/** Any caller with a valid key. */
 interface KeyTerms {
   /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key is rejected nevertheless. */
   anonymous?: true;
@@ -157,9 +151,8 @@ interface OperatorTerms {
   founders?: true;
 }
 
-/** The account of a route parameter (`me` is the caller's): itself, the owners of an organization, and the operator. */
+/** The route is open to the account itself, the owners of an organization, and the operator. */
 interface AccountTerms {
-  /** The route parameter with the account's id. */
   account: string;
   operator?: true;
 }
@@ -171,7 +164,6 @@ interface OwnAccountTerms {
   member?: true;
 }
 
-/** A namespace, or a server or connection in it, for its owner and others that may do the action. */
 interface TargetTerms {
   /** The route parameter with the name of the namespace, which for `qualifiedName` is the part before the slash. */
   owner: string;
@@ -180,9 +172,8 @@ interface TargetTerms {
   foreign?: () => DomainError;
 }
 
-/** A target for grantees too. */
 interface GrantableTerms extends TargetTerms {
-  /** The action; by default that of the scope ({@link actionOf}). */
+  /** Default: the action of the scope ({@link actionOf}). */
   may?: 'discover';
   /** Grants of single tools are accepted. The handler restricts itself to these tools. */
   byTool?: true;
@@ -212,19 +203,15 @@ export type AccessRule = AccessTerms & {
   parts?: FormParts;
 };
 
-/** The values of the route parameters that a rule names. */
 export interface RuleParameters {
   owner?: string;
   account?: string;
-  /** The connection of a route under one, which may be granted. */
   connectionId?: string;
 }
 
-/** The result of an {@link AccessRule} that allowed a request. */
 export interface Grant {
   caller: Caller;
   namespace?: OwnedNamespace;
-  /** Set for `account` rules, with `me` resolved. */
   accountId?: string;
   /** True for a request with a signed link, which shows what its creator can see. */
   isSigned?: true;
@@ -244,21 +231,18 @@ export abstract class TokenSource {
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }
 
-/** Finds browser sessions. The people module provides it. */
 export abstract class SessionSource {
-  /** The caller of a browser; null when nobody is signed in. */
+  /** @returns null when nobody is signed in */
   abstract current(client: ClientContext): Promise<SessionCaller | null>;
   /** Those of these ids ({@link Caller.keyId}) whose sessions are valid. */
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }
 
-/** A grant, and the namespace that holds its target. */
 export interface FoundGrant extends GrantRef {
   namespaceId: string;
   ownerId: string;
 }
 
-/** Finds grants. The grants module provides it. */
 export abstract class GrantSource {
   /** @returns null without a grant or without the target. At most 5 s old. */
   abstract find(accountId: string, target: TargetName): Promise<FoundGrant | null>;

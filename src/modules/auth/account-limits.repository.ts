@@ -7,7 +7,6 @@ import type { AccountLimitName, AccountLimits } from '../../config/account-limit
 import { OVERRIDES } from './account-limits.access.js';
 import { AccountQuotas, type QuotaOwner } from './account-quota.decorator.js';
 
-/** Limits of an account that differ from the defaults, and what it has stored. */
 export interface StoredUsage {
   accountId: string;
   overrides: Partial<AccountLimits> | null;
@@ -17,10 +16,7 @@ export interface StoredUsage {
 const LOG_BYTES_TODAY = `SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM account_log_days
   WHERE day = (now() AT TIME ZONE 'UTC')::date`;
 
-/**
- * Reads what accounts store, and reads and writes their own limits. The number of programs is that of the process that runs the most, by
- * its last heartbeat.
- */
+/** The number of programs is that of the process that runs the most, by its last heartbeat. */
 @AccountQuotas({
   counts: {
     organizations: `SELECT count(*) FROM memberships m WHERE m.account_id = a.id AND m.role = 'owner'`,
@@ -50,7 +46,6 @@ export class AccountLimitsRepository implements OnModuleInit {
     }
   }
 
-  /** The limits of stored records of an account. */
   get accountQuotas(): AccountLimitName[] {
     return [...this.counts.keys()].filter((name) => !name.endsWith('PerNamespace'));
   }
@@ -74,7 +69,6 @@ export class AccountLimitsRepository implements OnModuleInit {
     return { accountId, overrides, used };
   }
 
-  /** Bytes of logs written today by all accounts together. */
   async logBytesToday(): Promise<number> {
     const [{ bytes }] = await this.database.query<[{ bytes: number }]>(LOG_BYTES_TODAY);
     return bytes;

@@ -15,13 +15,11 @@ import { AccountLimitsRepository } from './account-limits.repository.js';
 import type { QuotaOwner } from './account-quota.decorator.js';
 import { QuotaExceededError } from './auth.errors.js';
 
-/** The increase of each quota. */
 type Growth = Partial<AccountLimits>;
 
 /** Limits of accounts: defaults from the settings, and those that the operator sets for single accounts. */
 @Injectable()
 export class AccountLimitsService {
-  /** The last creation in progress of each owner in this process. */
   private readonly creating = new Map<string, Promise<unknown>>();
 
   constructor(
@@ -29,7 +27,6 @@ export class AccountLimitsService {
     private readonly env: Env,
   ) {}
 
-  /** The defaults, with the account's own limits applied. */
   limitsOf(overrides: Partial<AccountLimits> | null): AccountLimits {
     return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
   }
@@ -40,7 +37,7 @@ export class AccountLimitsService {
     return stored && { accountId: stored.accountId, max: this.limitsOf(stored.overrides).livePrograms };
   }
 
-  /** The limits of an account and their current use. @throws NotFoundError */
+  /** @throws NotFoundError */
   async usage(accountId: string): Promise<AccountUsageDto> {
     const stored = await this.accountLimitsRepository.usage({ accountId }, this.accountLimitsRepository.accountQuotas);
     if (!stored) throw new NotFoundError('Account not found');

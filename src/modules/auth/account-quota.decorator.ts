@@ -1,11 +1,9 @@
 /**
- * How a module counts what an account stores. A repository carries `@AccountQuotas({ counts, owners })`; `AccountLimitsRepository` collects
- * these at startup, so that the lowest module names no table of a higher one.
+ * How a module counts what an account stores: a repository carries `@AccountQuotas({ counts, owners })`, which `AccountLimitsRepository`
+ * collects at startup. A request that needs a limit or owner that no module provides fails.
  *
  * - `counts`: SQL of a number for a limit of `config/account-limits.ts`, of account `a` or of namespace `$1`.
  * - `owners`: SQL of the account that owns the record with the id `$1`.
- *
- * A request that needs a limit or owner that no module provides fails.
  */
 import { DiscoveryService } from '@nestjs/core';
 import type { AccountLimitName } from '../../config/account-limits.js';

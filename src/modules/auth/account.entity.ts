@@ -17,7 +17,7 @@ import { roles, type Role } from './access.types.js';
 export const accountKinds = ['user', 'organization'] as const;
 export type AccountKind = (typeof accountKinds)[number];
 
-/** An API key. Only its SHA-256 and its first characters are stored. */
+/** Only the SHA-256 of a key and its first characters are stored. */
 @Entity('api_keys')
 export class ApiKey {
   @PrimaryGeneratedColumn('uuid')
@@ -34,7 +34,6 @@ export class ApiKey {
   @Column('text')
   name: string;
 
-  /** The first characters, so that users can tell their keys apart. */
   @Column('text')
   prefix: string;
 
@@ -72,12 +71,11 @@ export class ApiKey {
   @Column('uuid', { name: 'made_by', array: true, default: '{}' })
   madeBy: string[];
 
-  /** The account whose key created it; null if Slipway or an earlier version did. No foreign key: it is a record. */
+  /** The account whose key created it; null if Slipway or an earlier version did. */
   @Column('uuid', { name: 'maker_id', nullable: true })
   makerId: string | null;
 }
 
-/** A user or an organization: owns namespaces and API keys. */
 @Entity('accounts')
 @Index('accounts_name_skeletons', { synchronize: false })
 @Check('accounts_kind', `"kind" IN ('user', 'organization')`)
@@ -105,7 +103,7 @@ export class Account {
   @Column('text')
   kind: AccountKind;
 
-  /** True for an operator, who manages accounts and keys but does not own what they own. */
+  /** An operator manages accounts and keys but does not own what they own. */
   @Column('boolean', { name: 'is_operator', default: false })
   isOperator: boolean;
 
@@ -117,13 +115,13 @@ export class Account {
   disabledAt: Date | null;
 
   /**
-   * Since when the account's keys, sessions and client authorizations are rejected, until the user signs in through the company's
-   * directory; null: accepted. Keys of operators are never rejected.
+   * Since when the account's credentials are rejected, until the user signs in through the company's directory; null: accepted. Keys of
+   * operators are never rejected.
    */
   @Column({ type: 'timestamptz', name: 'credentials_suspended_at', precision: 3, nullable: true })
   credentialsSuspendedAt: Date | null;
 
-  /** The reason for the suspension, for operators; null without one. */
+  /** Only operators see this reason. */
   @Column('text', { name: 'credentials_suspended_for', nullable: true })
   credentialsSuspendedFor: string | null;
 
@@ -134,17 +132,16 @@ export class Account {
   @Column('integer', { name: 'logins_epoch', default: 0 })
   loginsEpoch: number;
 
-  /** Time zone of the account's pages, as in the IANA database; null for UTC. */
+  /** An IANA time zone; null for UTC. */
   @Column('text', { name: 'time_zone', nullable: true })
   timeZone: string | null;
 
-  /** The organization whose invitation created it; null for others. No foreign key: it is a record. */
+  /** The organization whose invitation created it; null for others. */
   @Index('accounts_made_for', { where: 'made_for IS NOT NULL' })
   @Column({ type: 'uuid', name: 'made_for', nullable: true, select: false, insert: false, update: false })
   madeFor: string | null;
 }
 
-/** An account that acts for an organization. */
 @Entity('memberships')
 @Check('memberships_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
 export class Membership {
@@ -160,14 +157,14 @@ export class Membership {
   @Column('text')
   role: Role;
 
-  /** The account that set the role last. No foreign key: it is a record. */
+  /** No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** The module whose rules set it and can remove it; null: a person did. */
+  /** The module whose rules set the role and can remove it; null: a person did. */
   @Column('text', { nullable: true })
   source: string | null;
 }

@@ -18,14 +18,12 @@ const SIGN_IN = `CASE WHEN p.password_hash IS NOT NULL THEN 'password'
 const LAST_SEEN = `greatest((SELECT max(last_used_at) FROM sessions WHERE account_id = a.id),
   (SELECT max(last_used_at) FROM api_keys WHERE account_id = a.id))`;
 
-/** Highest number appended to a taken name. */
 const NUMBERS_MAX = 20;
 
 @Injectable()
 export class AccountsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Accounts whose name contains `q`, newest first. */
   async list({ q = '', kind }: Filter, limit: number, offset: number): Promise<ListedAccountDto[]> {
     const rows = await this.database.query<(ListedAccountDto & { createdAt: Date; lastSeenAt: Date | null })[]>(
       `SELECT a.id, a.name, a.kind, a.is_operator AS "isOperator", a.disabled_at IS NOT NULL AS disabled, a.created_at AS "createdAt",
@@ -51,11 +49,7 @@ export class AccountsRepository {
     return count;
   }
 
-  /**
-   * Adds a user account under this name, or with a number appended if the name, or one that looks like it, is taken.
-   *
-   * @returns its id
-   */
+  /** Adds a user account under this name, or with a number appended if the name, or one that looks like it, is taken. */
   async addPerson(name: string, tx: EntityManager): Promise<string> {
     await storeSkeletons(this.database);
     for (let number = 1; ; number += 1) {

@@ -31,7 +31,6 @@ import { MembersRepository } from './members.repository.js';
 export const ACCOUNT_NAME =
   /^(?=.{1,255}$)(?:[^\p{C}\p{sc=Cyrl}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Grek}]+|[^\p{C}\p{sc=Latn}\p{sc=Cyrl}]+)$/u;
 
-/** Creates, lists, disables, enables and deletes accounts. */
 @Injectable()
 export class AccountsService {
   constructor(
@@ -69,7 +68,6 @@ export class AccountsService {
     return toAccountDto(account);
   }
 
-  /** Creates a user account under an external name, or one like it. @returns its id */
   createPerson(name: string, tx: EntityManager): Promise<string> {
     const text = name.normalize('NFKC').trim().slice(0, 200).toWellFormed();
     return this.accountsRepository.addPerson(ACCOUNT_NAME.test(text) ? text : 'user', tx);
@@ -89,7 +87,7 @@ export class AccountsService {
     return toAccountDto(account);
   }
 
-  /** Sets the time zone of the caller's pages. @throws InvalidInputError, NotFoundError */
+  /** @throws InvalidInputError, NotFoundError */
   async setTimeZone(caller: Actor & { accountId: string }, body: TimeZoneDto): Promise<AccountDto> {
     const { timeZone } = await checkedBody(TimeZoneDto, body);
     await this.accountRepository.update(caller.accountId, { timeZone });

@@ -1,6 +1,6 @@
 /**
- * The admission of a request: its key, its limits, its rights. The guard of the routes, the fast path and the WebSocket handshakes of
- * uplinks all call it, so every rejection passes through {@link Admission.refuse}.
+ * Admits requests by their key, limits and rights. The guard of the routes, the fast path and the WebSocket handshakes of uplinks all call
+ * it, so every rejection passes through {@link Admission.refuse}.
  *
  * Fails: 401 without a valid key (429 after too many attempts), 429 beyond the limits of the key, the account or the address, 403 and 404
  * by the rule of the route.
@@ -13,7 +13,7 @@ import { actionOf, type AccessRule, type Caller, type Grant } from './access.typ
 import type { Right } from './open-rights.service.js';
 import { RequestLimits } from './request-limits.service.js';
 
-/** A request with the decoded parameters of its route; without any if no route has its path. */
+/** Its `params` are missing if no route has its path. */
 type RoutedRequest = IncomingMessage & { params?: Record<string, string | string[]> };
 
 @Injectable()

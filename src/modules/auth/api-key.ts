@@ -5,27 +5,24 @@ import { TOKEN_PREFIX } from './mcp-endpoint.access.js';
 const PREFIX = 'slipway_';
 const KEY = /^slipway_[A-Za-z0-9_-]{43}$/;
 
-/** A new key: the prefix and 32 random bytes. */
 export function generateApiKey(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }
 
-/** True for a key, complete or damaged; false for an OAuth token, ours or another service's. */
+/** True even for a damaged key; false for an OAuth token, even another service's. */
 export function hasKeyPrefix(bearer: string): boolean {
   return bearer.startsWith(PREFIX) && !bearer.startsWith(TOKEN_PREFIX);
 }
 
-/** True if the string has the form of a key; says nothing about whether it exists. */
 export function isApiKey(text: string): boolean {
   return KEY.test(text);
 }
 
-/** The hash that is stored. Plain SHA-256: a key has 256 random bits, so a slow hash adds nothing. */
+/** Plain SHA-256: a key has 256 random bits, so a slow hash adds nothing. */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }
 
-/** The part of a key that can be shown again. */
 export function prefixOf(key: string): string {
   return key.slice(0, PREFIX.length + 4);
 }

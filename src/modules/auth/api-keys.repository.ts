@@ -8,7 +8,6 @@ import { OVERRIDES } from './account-limits.access.js';
 import { revocableBy, ROLES } from './memberships.access.js';
 import { generateApiKey, prefixOf, hashApiKey } from './api-key.js';
 
-/** Name of the operator's account, which the first start creates. */
 export const OPERATOR = 'operator';
 
 interface KeyRow {
@@ -25,7 +24,6 @@ interface KeyRow {
   overrides: Partial<AccountLimits> | null;
   /** Memberships in the form of `readMemberships`. */
   roles: string | null;
-  /** `accounts.logins_epoch` */
   loginsEpoch: number;
 }
 
@@ -62,18 +60,17 @@ export async function keyFaults(database: {
   return { lasting: namesOf('lasting'), unused: namesOf('unused') };
 }
 
-/** The keys $1, and those that were created with them, even if those were revoked long ago. */
+/** The keys $1, and those created with them, even if those were revoked long ago. */
 const MADE_KEYS = `WITH RECURSIVE made AS (SELECT unnest($1::uuid[]) AS id UNION
   SELECT c.target_id FROM changes c JOIN made ON c.credential_id = made.id WHERE c.action = 'key.created') SELECT id FROM made`;
 
-/** Reads and writes accounts and API keys; also used before Nest runs. */
 @Injectable()
 export class ApiKeysRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Creates the operator with a first key in an empty database; does nothing in any other. Must run under the migration lock, so that
-   * processes that start together create one operator.
+   * Creates the operator with a first key in an empty database. Must run under the migration lock, so that processes that start together
+   * create one operator.
    *
    * @param chosen the key to use instead of a generated one
    * @returns the generated key, to be shown once; null when none was generated
@@ -91,8 +88,6 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Adds a key to an account, by the account's name.
-   *
    * @param scopes null: all rights of the account
    * @returns the key; null if the account does not exist or the key already does
    */
@@ -105,7 +100,6 @@ export class ApiKeysRepository {
     return created.length > 0 ? key : null;
   }
 
-  /** The account of this name, created as a user if missing, and the oldest operator. */
   async ensureAccount(name: string): Promise<{ accountId: string; operatorId: string }> {
     await this.database.query(`INSERT INTO accounts (name, kind) VALUES ($1, 'user') ON CONFLICT (name) DO NOTHING`, [
       name,
@@ -119,8 +113,7 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Disables or enables an account; enabling also lifts a suspension of its credentials. Disabling revokes its client authorizations,
-   * sessions and invitations, the latter two in tables of the module `people`, which imports this one.
+   * Disabling also revokes client authorizations, sessions and invitations; enabling also lifts a suspension of the credentials.
    *
    * @returns false for an operator, and when the account does not exist
    */
@@ -144,8 +137,8 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Suspends the keys, sessions and client authorizations of an account for a reason; null lifts the suspension. @returns false without a
-   * change
+   * @param reason null lifts the suspension
+   * @returns false without a change
    */
   async setSuspended(accountId: string, reason: string | null, tx = this.database.manager): Promise<boolean> {
     const sql = `UPDATE accounts SET credentials_suspended_at = CASE WHEN $2::text IS NOT NULL THEN now() END, credentials_suspended_for = $2
@@ -155,11 +148,7 @@ export class ApiKeysRepository {
     return changed.length > 0;
   }
 
-  /**
-   * Grants or removes the operator role.
-   *
-   * @returns false for the last operator, for granting it to a disabled account, and when the account does not exist
-   */
+  /** @returns false for the last operator, for granting it to a disabled account, and when the account does not exist */
   setOperator(actor: Actor, id: string, isOperator: boolean): Promise<boolean> {
     return transactionOf(this.database, actor, async (tx) => {
       // Locked, so that two concurrent requests cannot remove the last two.
@@ -176,8 +165,6 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Deletes an account; foreign keys delete its dependent rows.
-   *
    * @returns the members of a deleted organization; null when the account does not exist
    * @throws QueryFailedError (23503) while it owns namespaces
    */
@@ -215,10 +202,7 @@ export class ApiKeysRepository {
     return PERSON.findOne(this.database, [accountId]);
   }
 
-  /**
-   * Ties the browser sessions and client authorizations that began with a key to another one, in tables of the modules `people` and
-   * `authorization-server`, which import this one.
-   */
+  /** Ties the browser sessions and client authorizations that began with a key to another one. */
   async moveLogins(tx: EntityManager, from: string, to: string): Promise<void> {
     await tx.query('UPDATE sessions SET key_id = $2 WHERE key_id = $1', [from, to]);
     await tx.query('UPDATE as_grants SET key_id = $2 WHERE key_id = $1', [from, to]);
@@ -228,7 +212,6 @@ export class ApiKeysRepository {
     return KEY_BY_HASH.findOne(this.database, [hash]);
   }
 
-  /** Those of these keys that are neither revoked nor expired, of enabled accounts. */
   async validAmong(keyIds: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT k.id FROM api_keys k JOIN accounts a ON a.id = k.account_id
@@ -238,7 +221,6 @@ export class ApiKeysRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** Memberships of the accounts of keys, client authorizations and sessions, by their ids. */
   rolesOf(ids: string[]): Promise<{ id: string; roles: string | null }[]> {
     return this.database.query(
       `SELECT c.id, ${ROLES} FROM (SELECT id, account_id FROM api_keys UNION ALL SELECT id, account_id FROM as_grants
@@ -280,7 +262,6 @@ export class ApiKeysRepository {
       if (!made) return { revoked, makers: [], operators: [], others: 0 };
       const makers = (await tx.query<{ id: string }[]>(MADE_KEYS, [[keyId, ...revoked]])).map(({ id }) => id);
       const values = [accountId, makers, caller.isOperator];
-      // Tables of modules that import this one.
       const [, invitations] = await tx.query<[unknown, number]>(
         'DELETE FROM invitations WHERE used_at IS NULL AND made_by_key = ANY($2::uuid[]) AND (created_by = $1 OR $3)',
         values,
@@ -301,12 +282,11 @@ export class ApiKeysRepository {
     });
   }
 
-  /** Locks keys against revocation and changes, in the order of {@link revoke}. */
+  /** Locks in the order of {@link revoke}. */
   async lock(tx: EntityManager, ids: string[]): Promise<void> {
     await tx.query('SELECT 1 FROM api_keys WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE', [ids]);
   }
 
-  /** Sets the last use of keys, by id. */
   async saveLastUses(ids: string[], uses: KeyUse[]): Promise<void> {
     await this.database.query(
       `UPDATE api_keys SET last_used_at = used.at, last_address = used.address

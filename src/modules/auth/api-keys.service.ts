@@ -46,7 +46,6 @@ declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
     /** Published when an API key was revoked. `now`: cancels its running calls. */
     'auth.key-revoked': { keyId: string; now?: boolean };
-    /** Published when an account was disabled or enabled, or its memberships changed. */
     'auth.account-changed': { accountId: string };
   }
 }
@@ -73,7 +72,6 @@ interface KnownKey {
   isSuspended: boolean;
 }
 
-/** Issues, verifies, rotates and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnApplicationShutdown {
   private readonly cachedKeys = new RowCache<KnownKey>((hash) => this.load(Buffer.from(hash, 'hex')));
@@ -207,7 +205,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return newKey;
   }
 
-  /** The rights of a caller's key, for people. @throws NotFoundError when it was revoked meanwhile */
+  /** @throws NotFoundError when it was revoked meanwhile */
   async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
     const row = await this.apiKeyRepository.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new NotFoundError('API key not found');
@@ -225,7 +223,6 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     };
   }
 
-  /** The account's keys, newest first, without their clear text. */
   async list(accountId: string): Promise<ApiKeyListDto> {
     const rows = await this.apiKeyRepository.find({ where: { accountId }, order: { createdAt: 'DESC', id: 'DESC' } });
     return { apiKeys: rows.map(toApiKeyDto) };
@@ -241,7 +238,6 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    *
    * @param made also revokes what was created with it; in other accounts only for the operator
    * @param now cancels running calls of these keys; otherwise they have 2 s to finish
-   * @returns the ids of the revoked keys
    * @throws NotFoundError when none was revoked
    */
   async revoke(
@@ -265,14 +261,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.people.get(accountId);
   }
 
-  /** The current memberships of the valid credentials among these ids ({@link Caller.keyId}). */
   async membershipsAmong(ids: string[]): Promise<Map<string, Memberships>> {
     const valid = await this.liveAmong(ids);
     const rows = await this.apiKeysRepository.rolesOf([...valid]);
     return new Map(rows.map(({ id, roles }) => [id, readMemberships(roles)]));
   }
 
-  /** Those of these ids ({@link Caller.keyId}) whose API key, session or client authorization is valid. */
   async liveAmong(ids: string[]): Promise<Set<string>> {
     if (ids.length === 0) return new Set();
     const valid = await this.apiKeysRepository.validAmong(ids);
@@ -282,15 +276,15 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return new Set([...valid, ...good.flatMap((validIds) => [...validIds])]);
   }
 
-  /** Suspends the credentials of an account for a reason, effective within 5 s; null accepts them again. */
+  /** Takes effect within 5 s; a null reason accepts the credentials again. */
   async setSuspended(accountId: string, reason: string | null, tx?: EntityManager): Promise<void> {
     const isChanged = await this.apiKeysRepository.setSuspended(accountId, reason, tx);
     if (isChanged && !tx) await this.accountChanged(accountId);
   }
 
   /**
-   * To be called when an account was disabled or enabled, or its memberships changed: reads its keys again and closes streams that lost
-   * their rights.
+   * To be called after every change of an account's memberships or its disabling: reads its keys again and closes streams that lost their
+   * rights.
    */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.announce('auth.account-changed', { accountId });
@@ -348,14 +342,13 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { ...toApiKeyDto(row), key };
   }
 
-  /** The caller of an existing key. @throws UnauthenticatedError when it has expired, or its account is disabled */
+  /** @throws UnauthenticatedError when it has expired, or its account is disabled */
   private use(key: string, hash: string, knownKey: KnownKey, { socket, headers }: RequestOrigin): Caller {
     const { caller, expiresAt, isDisabled, isSuspended } = knownKey;
     if (isDisabled) throw UnauthenticatedError.disabled();
     if (isSuspended) throw UnauthenticatedError.suspended();
     if (expiresAt && expiresAt.getTime() <= Date.now()) throw UnauthenticatedError.expired();
     this.hashes.set(key, hash);
-    // Copies only these: the request may be large.
     const from = {
       socket: { remoteAddress: socket.remoteAddress },
       headers: { 'x-forwarded-for': headers['x-forwarded-for'] },
@@ -379,14 +372,14 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     };
   }
 
-  /** Closes what expired keys, revoked keys and keys of disabled accounts hold open, in case the message about them was lost. */
+  /** Closes what keys hold open that have expired or were revoked, in case the message about it was lost. */
   private async checkHeld(): Promise<void> {
     const keyIds = this.revocationRegistry.keyIds.filter((id) => id !== ANONYMOUS.keyId);
     const valid = await this.liveAmong(keyIds);
     for (const id of keyIds) if (!valid.has(id)) this.forget(id);
   }
 
-  /** To be called when a key was deleted: closes its streams and tunnels immediately in this process, within 5 s in every other. */
+  /** Closes the streams and tunnels of a deleted key: immediately in this process, within 5 s in every other. */
   announceRevocation(keyId: string, now = false): void {
     this.pubSub.announce('auth.key-revoked', { keyId, now });
   }
@@ -406,15 +399,12 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 }
 
-/** The key with which a caller creates others: for a session, the one it began with; undefined for a session that began with a password. */
+/** A session creates keys with the key it began with, and without one (undefined) if it began with a password. */
 function makerKeyOf({ isSession, keyId, rootKeyId }: Caller): string | undefined {
   return isSession ? rootKeyId : keyId;
 }
 
-/**
- * @param scopes null: all rights of the account
- * @throws ForbiddenError for more rights than the caller's key has, InvalidInputError for an unknown scope
- */
+/** @throws ForbiddenError for more rights than the caller's key has, InvalidInputError for an unknown scope */
 function requireWithin(caller: Caller, scopes: string[] | null): void {
   const rights = scopes && parseScopes(scopes);
   if (!caller.scopes || isWithin(rights, caller.scopes)) return;

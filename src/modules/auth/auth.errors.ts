@@ -3,7 +3,6 @@ import { DomainError, ForbiddenError } from '../../platform/errors/domain-error.
 import { rootFrom } from '../../platform/pages/page.js';
 import type { Action, GrantLevel, Role } from './access.types.js';
 
-/** The API key is missing, invalid or expired. */
 export class UnauthenticatedError extends DomainError {
   readonly kind = 'unauthenticated';
   readonly code = 'unauthorized';
@@ -49,10 +48,6 @@ export class SignedOutError extends UnauthenticatedError {
   override isAttempt = false;
   override readonly location: string;
 
-  /**
-   * @param url path and query of the request
-   * @param page path and query of the page to return to
-   */
   constructor(url: string, page: string) {
     super('Nobody is signed in.');
     this.location = `${rootFrom(url)}login?next=${encodeURIComponent(page).replaceAll('%2F', '/')}`;
@@ -71,7 +66,6 @@ export class KeyScopeError extends ForbiddenError {
   }
 }
 
-/** The action needs a higher level than the account was granted. */
 export class GrantLevelError extends ForbiddenError {
   constructor(level: GrantLevel, action: Action) {
     const needed =
@@ -82,7 +76,6 @@ export class GrantLevelError extends ForbiddenError {
   }
 }
 
-/** The account was granted single tools, and requests something else. */
 export class ToolsOnlyError extends ForbiddenError {
   constructor(tools: readonly string[]) {
     const names = tools.slice(0, 10).join(', ');
@@ -92,21 +85,19 @@ export class ToolsOnlyError extends ForbiddenError {
   }
 }
 
-/** The action needs a higher role in the organization. */
 export class RoleError extends ForbiddenError {
   constructor(role: Role) {
     super(`Forbidden: your role in the organization is "${role}", which does not include this: ask one of its owners.`);
   }
 }
 
-/** Only operators manage accounts. */
 export class NotOperatorError extends ForbiddenError {
   constructor() {
     super('Forbidden: only the operator manages accounts');
   }
 }
 
-/** The account has reached a quota. Clients must not retry automatically. */
+/** Clients must not retry automatically. */
 export class QuotaExceededError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'quota_exceeded';
@@ -120,11 +111,9 @@ export class QuotaExceededError extends DomainError {
   }
 }
 
-/** The operator suspended the target of the call. */
 export class SuspendedError extends CallFailure {
   readonly failure = 'suspended';
 
-  /** @param kind `namespace`, `server` or `connection` @param reason as the operator wrote it */
   constructor(kind: string, reason: string) {
     super(`Forbidden: the operator suspended this ${kind}: ${reason}`);
   }

@@ -24,7 +24,6 @@ import { MembersService } from './members.service.js';
 import { RequestLimits } from './request-limits.service.js';
 import { ApiKeysService } from './api-keys.service.js';
 
-/** Accounts, API keys, and the guard in front of every route. */
 @Module({})
 export class AuthModule {
   static readonly forRoles = roleModule(() => ({

@@ -57,7 +57,6 @@ const UNSUPPORTED_RULES = ['account', 'page', 'signed'] as const;
 /** Arguments of a handler as Nest stores them: `type:index`, for `@Req()` first and `@Res()` second. */
 const HANDLER_ARGUMENTS = ['0:0', '1:1'];
 
-/** The guards, pipes, interceptors and exception filters that Nest applies to every route. */
 export function globalEnhancers(app: INestApplicationContext): object[] {
   const config = app.get(ApplicationConfig, { strict: false });
   const perRequest = [
@@ -75,10 +74,8 @@ export function globalEnhancers(app: INestApplicationContext): object[] {
   ];
 }
 
-/** Serves the routes with `@FastPath()`: matches, admits, and calls the handler. */
 export class FastPathRouter {
   private readonly routes: FastPathRoute[];
-  /** Cached matches, by method and path. */
   private readonly matches = new Map<string, Match>();
   private readonly logger = new Logger('http');
 
@@ -105,7 +102,10 @@ export class FastPathRouter {
     }));
   }
 
-  /** Serves a request, in the background. @param request with its canonical URL @returns false when no route matches */
+  /**
+   * @param request with its canonical URL
+   * @returns false when no route matches; the rest runs in the background
+   */
   tryServe(request: IncomingMessage, response: ServerResponse): boolean {
     const url = request.url ?? '';
     const mark = url.indexOf('?');
@@ -173,7 +173,6 @@ export class FastPathRouter {
   }
 }
 
-/** Declarations of a route that the fast path does not run, as messages for the startup error. */
 function faultsOf(route: Route, globals: object[]): string[] {
   const { method, path, controller, handler, name } = route;
   const declared = declarationOf(route);

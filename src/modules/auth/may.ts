@@ -3,12 +3,10 @@
  * compares an account with an owner.
  *
  * Two conditions must hold. The account owns the target, has a role in the organization that does, or has a grant, or the target is public;
- * a restricted target can be discovered by everybody. One scope of the key covers the action in the target's namespace: `read`, `call` and
- * `publish` are levels of their own, each includes `read`, and `manage` includes all. A key without scopes has all rights of its account.
+ * a restricted target can be discovered by everybody. One scope of the key covers the action in the target's namespace: each level includes
+ * `read`, and `manage` includes all. A key without scopes has all rights of its account.
  *
- * These rights include those of the caller's organizations ({@link decide}, {@link accountsWith}). Keys, passwords, sessions and client
- * authorizations belong to the account alone; limits and quotas apply to the owner of a namespace. A connection can reach what the account
- * that owns its namespace can.
+ * Keys, passwords, sessions and client authorizations belong to the account alone; limits and quotas apply to the owner of a namespace.
  */
 import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
@@ -25,7 +23,7 @@ import {
 /** `no`: respond as for a missing target. `scope`: the account may, but this key does not. */
 export type Decision = 'yes' | 'scope' | 'no';
 
-/** The actions of each role on what the organization owns; a guest has only its grants. */
+/** A guest has only its grants. */
 const ALLOWED: Record<Role, ReadonlySet<Action>> = {
   owner: new Set<Action>(['discover', ...keyLevels, 'administer', 'own']),
   editor: new Set<Action>(['discover', ...keyLevels, 'administer']),
@@ -33,7 +31,6 @@ const ALLOWED: Record<Role, ReadonlySet<Action>> = {
   guest: new Set(),
 };
 
-/** Decides without a query. */
 export function decide(caller: Caller, action: Action, target: GuardedTarget): Decision {
   const isOpen = action === 'discover' || action === 'call';
   const { ownerId, visibility, granted } = target;
@@ -55,7 +52,6 @@ export function accountOwns({ accountId, memberships }: Caller, action: Action, 
   return role === undefined ? ownerId === accountId : ALLOWED[role].has(action);
 }
 
-/** The accounts for which the caller may do this: its own and organizations, by role. */
 export function accountsWith(caller: Caller, action: Action): string[] {
   const { accountId, memberships } = caller;
   const ids = memberships.has(accountId) ? [...memberships.keys()] : [accountId, ...memberships.keys()];
@@ -77,7 +73,6 @@ export function covers(scopes: readonly Rights[], action: Action, namespace: str
   return false;
 }
 
-/** True if one of the scopes includes the action in any namespace. */
 export function coversSomewhere(scopes: readonly KeyScope[], action: Action): boolean {
   return scopes.some(({ level }) => includes(level, action));
 }
@@ -86,7 +81,7 @@ function includes(level: string, action: Action): boolean {
   return level === action || level === 'manage' || action === 'read' || action === 'discover';
 }
 
-/** The namespaces to which the key is limited; null: all. */
+/** Null stands for all namespaces. */
 export function namespacesOf({ scopes }: Caller): string[] | null {
   const names = scopes?.flatMap(({ namespace }) => namespace ?? []) ?? [];
   return scopes === null || names.length < scopes.length ? null : names;
@@ -122,7 +117,6 @@ export function parseScopes(scopes: readonly string[]): KeyScope[] {
   });
 }
 
-/** The rights of a scope, for people. */
 export function scopeInWords({ level, namespace }: KeyScope): string {
   const where = namespace === null ? 'in all of its namespaces' : `in the namespace ${namespace}`;
   if (level === 'manage') {

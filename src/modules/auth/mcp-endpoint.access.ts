@@ -1,11 +1,10 @@
 /**
  * The addresses of Slipway's MCP endpoints. OAuth access tokens are bound to one of them, and its 401 response tells a client how to get a
- * token (RFC 9728).
+ * token (RFC 9728). A browser that opens one is redirected to its page under `/ui/`, by the path alone, so the redirect does not reveal
+ * whether the target exists.
  *
  * Paths: `/connect/{namespace}/{connectionId}/mcp` (a connection), `/connect/{namespace}/.mcp` (all connections of a namespace),
  * `/run/{slug}` and `/run/{slug}/mcp` (a registered server, one endpoint).
- *
- * A browser that opens one is redirected to its page under `/ui/`, by the path alone: whether the target exists does not matter.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { askedUrl } from '../../platform/http/adapter.js';
@@ -18,13 +17,12 @@ export const TOKEN_PREFIX = 'slipway_oat_';
 const CONNECTION = /^\/connect\/([^/]+)\/(?:([^/]+)\/mcp|\.mcp)$/;
 const SERVER = /^\/run\/([^/]+)(?:\/mcp)?$/;
 
-/** The target of an MCP endpoint, by name. */
 export type McpEndpoint =
   | (TargetName & { kind: 'connection' | 'namespace' })
   /** Slugs are unique in lower case. */
   | { kind: 'server'; slug: string };
 
-/** The endpoint at a canonical path without its query; null for any other path. Does not check whether it exists. */
+/** @returns null for a path that is not an endpoint's; does not check whether the endpoint exists */
 export function mcpEndpointAt(path: string): McpEndpoint | null {
   try {
     const [, namespace, connectionId] = CONNECTION.exec(path) ?? [];
@@ -42,7 +40,6 @@ export function mcpEndpointAt(path: string): McpEndpoint | null {
   }
 }
 
-/** The canonical path of an endpoint, which tokens use. */
 export function pathOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection': {
@@ -56,7 +53,6 @@ export function pathOfEndpoint(endpoint: McpEndpoint): string {
   }
 }
 
-/** The page of an endpoint, relative to the root of the service. */
 function pageOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection':
@@ -73,7 +69,6 @@ function pageOfEndpoint(endpoint: McpEndpoint): string {
  * never gets this response.
  *
  * @param request with its canonical URL
- * @returns false for any other request, which gets no response
  */
 export function leadToPage(request: IncomingMessage, response: ServerResponse): boolean {
   const { accept = '', authorization, 'mcp-session-id': session } = request.headers;

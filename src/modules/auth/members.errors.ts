@@ -1,7 +1,6 @@
 import { ConflictError, NotFoundError } from '../../platform/errors/domain-error.js';
 import { ACCOUNTS_MAX, INVITATIONS_MAX, MEMBERS_MAX, ORGANIZATIONS_MAX } from './memberships.access.js';
 
-/** Why a membership was not changed. */
 export type MemberRefusal = keyof typeof REFUSALS;
 
 export const REFUSALS = {

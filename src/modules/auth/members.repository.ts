@@ -19,7 +19,6 @@ import {
 } from './memberships.access.js';
 
 export interface RemovedMember {
-  /** Keys of the organization that the member created, newest first. */
   keys: { id: string; name: string }[];
 }
 
@@ -62,7 +61,7 @@ export class MembersRepository {
     return this.database.query(`${SELECT} ORDER BY a.name, a.id LIMIT $2 OFFSET $3`, [organizationId, limit, offset]);
   }
 
-  /** Organizations of an account by name, without disabled ones. */
+  /** Leaves disabled organizations out. */
   organizationsOf(accountId: string): Promise<MembershipRow[]> {
     return this.database.query(
       `SELECT o.id AS "organizationId", o.name AS "organizationName", m.role, m.created_at AS "createdAt"
@@ -72,7 +71,6 @@ export class MembersRepository {
     );
   }
 
-  /** Memberships of an account that a source set: its roles, by organization id. */
   async rolesFrom(source: string, accountId: string): Promise<Map<string, Role>> {
     const rows = await this.database.query<{ id: string; role: Role }[]>(
       'SELECT organization_id AS id, role FROM memberships WHERE account_id = $1 AND source = $2',
@@ -81,7 +79,7 @@ export class MembersRepository {
     return new Map(rows.map(({ id, role }) => [id, role]));
   }
 
-  /** Number of pending invitations for an account, or into an organization. @param passwords also links to choose a password */
+  /** @param passwords counts links to choose a password as well */
   async countInvitations(accountId: string, passwords: boolean): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
       `SELECT count(*)::int AS count ${INVITED} WHERE ${OF_ACCOUNT}`,
@@ -90,7 +88,6 @@ export class MembersRepository {
     return row.count;
   }
 
-  /** Those of {@link countInvitations}, newest first. */
   invitations(
     accountId: string,
     passwords: boolean,
@@ -102,7 +99,7 @@ export class MembersRepository {
     );
   }
 
-  /** The pending invitation with this id for an account, in the form of {@link join}; null if there is none. */
+  /** @returns null without a pending invitation with this id */
   async findInvitation(accountId: string, id: string): Promise<{ hash: Buffer; organizationId: string } | null> {
     const [row] = await this.database.query<{ hash: Buffer; organizationId: string }[]>(
       `SELECT i.hash, o.id AS "organizationId" ${INVITED} WHERE i.id = $2 AND i.invited_id = $1 AND ${IS_WAITING}`,
@@ -111,7 +108,7 @@ export class MembersRepository {
     return row ?? null;
   }
 
-  /** Deletes an unused invitation for an account, or into an organization. @returns false if there is none */
+  /** @returns false without an unused invitation */
   async deleteInvitation(actor: Actor, accountId: string, id: string): Promise<boolean> {
     const sql =
       'DELETE FROM invitations WHERE id = $2 AND used_at IS NULL AND $1 IN (account_id, invited_id) RETURNING id';
@@ -120,8 +117,7 @@ export class MembersRepository {
   }
 
   /**
-   * Sets the role of an account. The first member revokes the organization's sessions and client authorizations, in tables of the modules
-   * `people` and `authorization-server`, which import this one: from now on members act as themselves.
+   * The first member revokes the organization's sessions and client authorizations: from now on members act as themselves.
    *
    * @param actor of a joining account: with the key that created the invitation
    * @param invites creates an invitation for an account that is not a member, replacing its older one
@@ -235,9 +231,7 @@ export class MembersRepository {
     });
   }
 
-  /**
-   * Members that these keys added, or whose invitation they created, in an organization that the account owns, or in any for the operator.
-   */
+  /** Finds them in organizations that the account owns, and for the operator in all. */
   addedBy(
     accountId: string,
     keyIds: string[],
@@ -251,8 +245,8 @@ export class MembersRepository {
   }
 
   /**
-   * Removes a member, or the invitation of an account that is not one. @param revokeKeys deletes the keys of the organization that the
-   * member created @param source only a membership that this source set
+   * @param revokeKeys deletes the keys of the organization that the member created
+   * @param source only a membership that this source set
    */
   remove(
     actor: Actor,
@@ -293,7 +287,6 @@ export class MembersRepository {
         [organizationId, accountId],
       );
       if (revokeKeys) {
-        // Locked in the order of every revocation.
         await tx.query(
           `DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE)`,
           [keys.map(({ id }) => id)],
@@ -311,7 +304,6 @@ interface CurrentMembers {
   source: string | null;
 }
 
-/** Serializes changes of an organization's members. */
 async function lock(
   tx: EntityManager,
   organizationId: string,
@@ -332,10 +324,7 @@ async function lock(
   return row;
 }
 
-/**
- * Revokes the client authorizations that a membership opened for an account, so that a later membership restores none. Other modules have
- * the tables.
- */
+/** Revokes the client authorizations that a membership opened for an account, so that a later membership restores none. */
 async function endRights(tx: EntityManager, organizationId: string, accountId: string): Promise<void> {
   await tx.query(
     `DELETE FROM as_grants g WHERE g.account_id = $2 AND (

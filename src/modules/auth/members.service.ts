@@ -1,11 +1,10 @@
 /**
- * Members of organizations. A member acts as itself, with the rights of its role (`may.ts`). An organization without members works like a
- * user, with keys and a password of its own; its first member is an owner and revokes its sessions and client authorizations. A membership
- * begins when the account accepts it, or when the operator sets it.
+ * Members of organizations: a member acts as itself, with the rights of its role (`may.ts`). An organization without members works like a
+ * user, with keys and a password of its own; its first member is an owner. A membership begins when the account accepts it, or when the
+ * operator sets it.
  *
  * One owner remains, even if two leave concurrently: every change locks the organization. A change drops the cached callers of the account
- * and closes its streams (`ApiKeysService.accountChanged`); removing a member also revokes the client authorizations that the membership
- * opened.
+ * and closes its streams; removing a member also revokes the client authorizations that the membership opened.
  *
  * Fails: 404 without the organization, the account or the member; 409 for the last owner, beyond the limits, and for an account that is not
  * an organization.
@@ -64,7 +63,7 @@ export class MembersService {
     return { members: rows.map(toMemberDto), pagination };
   }
 
-  /** The organizations of an account, at most 100, by name; without disabled ones. */
+  /** Returns at most 100 organizations by name, without disabled ones. */
   async organizationsOf(accountId: string): Promise<MembershipListDto> {
     const rows = await this.membersRepository.organizationsOf(accountId);
     return { memberships: rows.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() })) };
@@ -91,7 +90,7 @@ export class MembersService {
   }
 
   /**
-   * One page of the invitations that wait for an account, or of those into an organization, newest first.
+   * Newest first.
    *
    * @param passwords also links by which the account chooses a password
    */
@@ -104,7 +103,7 @@ export class MembersService {
     return { invitations: rows.map(toMemberInvitationDto), pagination };
   }
 
-  /** Accepts the pending invitation of an account. @throws NotFoundError, ConflictError */
+  /** @throws NotFoundError, ConflictError */
   async accept(accountId: string, id: string): Promise<MembershipDto> {
     const invitation = await this.membersRepository.findInvitation(accountId, id);
     if (!invitation || !(await this.join(invitation, { accountId }))) throw invitationMissing();
@@ -114,7 +113,7 @@ export class MembersService {
     return joined;
   }
 
-  /** Deletes an invitation for an account, or into an organization. @throws NotFoundError */
+  /** @throws NotFoundError */
   async deleteInvitation(caller: Caller, accountId: string, id: string): Promise<void> {
     if (!(await this.membersRepository.deleteInvitation(caller, accountId, id))) throw invitationMissing();
   }
@@ -135,7 +134,7 @@ export class MembersService {
   }
 
   /**
-   * Removes a member, which may be the caller itself, or the invitation of an account that is not a member.
+   * Removes a member, or the invitation of an account that is not a member.
    *
    * @param revokeKeys also revokes the keys of the organization that the member created
    * @throws NotFoundError, ConflictError; RoleError if the caller is not an owner and removes another member
@@ -187,7 +186,7 @@ export class MembersService {
   }
 
   /**
-   * Removes members that these keys added to organizations that the account owns; for the operator everywhere. The last owner remains.
+   * Removes members that these keys added to organizations that the account owns; for the operator everywhere.
    * @returns how many
    */
   async removeAddedBy(caller: Caller, accountId: string, keyIds: string[]): Promise<number> {

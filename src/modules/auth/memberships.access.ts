@@ -1,7 +1,4 @@
-/**
- * Memberships in SQL: the columns a statement selects for `Caller.memberships`, and the accounts on whose behalf an account finds and
- * calls. Memberships in disabled organizations are ignored.
- */
+/** Memberships in SQL. Memberships in disabled organizations are ignored. */
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { NO_MEMBERSHIPS, type Memberships, type Role } from './access.types.js';
 
@@ -11,14 +8,12 @@ export const ROLES = `(SELECT string_agg(held.id || ' ' || held.role, ',' ORDER 
      WHERE m.account_id = a.id AND o.disabled_at IS NULL
      UNION ALL SELECT a.id, 'editor' WHERE EXISTS (SELECT FROM memberships m WHERE m.organization_id = a.id)) held) AS roles`;
 
-/** The column `organizations` of account `a`: names of the organizations that the navigation links, in order. */
 export const ORGANIZATION_NAMES = `ARRAY(SELECT o.name FROM memberships m JOIN accounts o ON o.id = m.organization_id
      WHERE m.account_id = a.id AND o.disabled_at IS NULL ORDER BY o.name LIMIT 5) AS organizations`;
 
 /** Maps by their stored string: callers with the same memberships share one. */
 const sharedMemberships = growingLru<object>();
 
-/** @param roles a value of {@link ROLES} */
 export function readMemberships(roles: string | null): Memberships {
   if (roles === null) return NO_MEMBERSHIPS;
   let memberships = sharedMemberships.get(roles) as Memberships | undefined;
@@ -46,11 +41,9 @@ export const revocableBy = (column: string, isOperator: string) =>
   `(${column} = $1 OR ${isOperator} OR EXISTS (SELECT FROM memberships o
      WHERE o.organization_id = ${column} AND o.account_id = $1 AND o.role = 'owner'))`;
 
-/** Unused invitations of an organization, and accounts that its invitations created. */
 export const INVITATIONS_MAX = 100;
 export const ACCOUNTS_MAX = 5_000;
 
-/** Members of an organization, and organizations of an account. */
 export const MEMBERS_MAX = 5_000;
 export const ORGANIZATIONS_MAX = 100;
 
@@ -60,11 +53,9 @@ export const OPEN_INVITATIONS = `SELECT count(*)::int AS open FROM invitations
 /** SQL on a row of `grants g`: expired grants are ignored. */
 export const IS_CURRENT = '(g.expires_at IS NULL OR g.expires_at > now())';
 
-/** A sub-select of the current grants of namespaces, and of servers and connections in them: `namespace_id`. */
 export const grantsWithinNamespaces = `(SELECT coalesce(g.namespace_id, s.namespace_id, c.namespace_id) AS namespace_id FROM grants g
     LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id WHERE ${IS_CURRENT})`;
 
-/** A sub-select of the current grants of namespaces. */
 export const namespaceGrants = `(SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT})`;
 
 /**
@@ -80,14 +71,14 @@ export function grantsTo(account: string): string {
     WHERE (g.subject_id = ${account} OR m.role <> 'guest' OR g.subject_id IS NULL) AND ${IS_CURRENT})`;
 }
 
-/** The tools that grants open together; null: all. */
+/** Null stands for all tools. */
 export function toolsOfAll(grants: readonly { tools: readonly string[] | null }[]): string[] | null {
   if (grants.some(({ tools }) => tools === null)) return null;
   return [...new Set(grants.flatMap(({ tools }) => tools ?? []))];
 }
 
 /**
- * The accounts on whose behalf an account finds and calls: itself, and organizations where it is more than a guest.
+ * Selects the account itself, and organizations where it is more than a guest.
  *
  * @param account SQL of its id
  */

@@ -1,8 +1,7 @@
 /**
- * Closes open requests whose right was revoked, for any reason: calls, streams and tunnels. The admission check of each open
- * request is repeated every 2 s against the database, so open requests close within 5 s in every process. Revocations are also
- * announced between processes, and then streams and tunnels close immediately. A call is closed after two failed checks in a row:
- * it may have had effects, so its response has at least 2 s to arrive.
+ * Closes open requests whose right was revoked, for any reason: calls, streams and tunnels. Each open request is checked again every 2 s
+ * against the database, so it closes within 5 s in every process; announced revocations close streams and tunnels immediately. A call is
+ * closed after two failed checks in a row: it may have had effects, so its response has at least 2 s to arrive.
  */
 import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -26,7 +25,6 @@ import { namespaceNamed, type TargetName } from '../targets/target.types.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { accountOwns } from './may.js';
 
-/** Interval of the check. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
 export interface Right {
@@ -77,7 +75,6 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
       .finally(() => (this.soon = undefined));
   }
 
-  /** @param calls false: only of streams and tunnels */
   private async check(calls: boolean): Promise<void> {
     const open = [...this.openRequests].filter(({ isCall }) => calls || !isCall);
     if (open.length === 0) return;
@@ -111,7 +108,6 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     await check?.();
   }
 
-  /** The current callers of valid credentials, by their ids. */
   private async callersOf(open: OpenRequest<Right>[]): Promise<Map<string, Caller>> {
     const callers = new Map(open.map(({ right: { caller } }) => [caller.keyId, caller]));
     const ids = [...callers.keys()].filter((id) => id !== ANONYMOUS.keyId);
@@ -124,7 +120,6 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     return callers;
   }
 
-  /** The owners of the namespaces of open requests, and the grants of callers that own none of these namespaces. */
   private async factsOf(open: OpenRequest<Right>[], callers: Map<string, Caller>): Promise<AccessFacts> {
     const names = new Set<string>();
     for (const { right } of open)
@@ -154,10 +149,7 @@ function keyOf(accountId: string, target: TargetName): string {
   return JSON.stringify([accountId, target.kind, target.namespace, target.name]);
 }
 
-/**
- * True if what was opened by `before` is also open by `now`. A stream closes when it would show something else; a call of one tool only
- * when that tool is no longer granted.
- */
+/** A stream closes when it would show something else; a call of one tool only when that tool is no longer granted. */
 export function isStillOpen(
   before: GrantRef | undefined,
   now: GrantRef | undefined,

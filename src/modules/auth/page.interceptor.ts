@@ -12,7 +12,6 @@ import { NOTHING_LEFT, ONCE_COOKIE, openOnce, sealedOnce, type ShownOnce } from 
 import { Vault } from '../../platform/vault/vault.js';
 import type { Grant, SessionCaller } from './access.types.js';
 
-/** Sends what the handler of a page returns: a `FramedPage`, a `PlainPage` or a `Redirect`. */
 @Injectable()
 export class PageInterceptor implements NestInterceptor {
   constructor(
@@ -52,7 +51,7 @@ export class PageInterceptor implements NestInterceptor {
   }
 }
 
-/** The response of a page that is sent while it grows. The connection breaks off if the rest fails. */
+/** The connection breaks off if the rest fails. */
 function growing(html: string, grow: NonNullable<Page['grow']>): StreamableFile {
   const [head = '', between = '', end = ''] = html.split(String(GROWING));
   const stream = new PassThrough();

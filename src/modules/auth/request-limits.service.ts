@@ -13,23 +13,19 @@ import { ANONYMOUS, type Caller } from './access.types.js';
 import { TooManyError } from '../../platform/errors/domain-error.js';
 import { UnauthenticatedError } from './auth.errors.js';
 
-/** Wrong passwords of one account in 15 minutes. */
 const ACCOUNT_GUESSES_MAX = 10;
 
 /** Refreshes of one client authorization: a token lasts for hours, so programs that share one send few. */
 const REFRESHES_PER_MINUTE_MAX = 60;
 
-/** Sign-ins at another service that one address starts. */
 const STARTS_PER_MINUTE_MAX = 120;
 
-/** Longest `Retry-After` of a failed authentication. */
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
 /** Limits the requests of each key and account, and of each address without a valid key. A request with a valid key awaits nothing. */
 @Injectable()
 export class RequestLimits {
   private readonly calls = new KeyedLimiter(Infinity, Infinity);
-  /** `RateLimit-Policy` of callers with these limits. */
   private readonly policies = new WeakMap<AccountLimits, string>();
 
   constructor(
@@ -68,7 +64,7 @@ export class RequestLimits {
     if (ofAccount > accountMax) throw this.exceeded('account', accountMax);
   }
 
-  /** Counts a request without a key by its address. @throws TooManyError */
+  /** @throws TooManyError */
   admitStranger(request: IncomingMessage, response: ServerResponse | null, requests = 1): void {
     const address = this.addressOf(request);
     if (address === null) return;
@@ -84,7 +80,7 @@ export class RequestLimits {
     if (address !== null) this.rateCounter.add(address);
   }
 
-  /** Counts a refresh of a client authorization. @throws TooManyError */
+  /** @throws TooManyError */
   admitRefresh(grantId: string): void {
     if (this.rateCounter.add(`refresh:${grantId}`) > REFRESHES_PER_MINUTE_MAX) {
       throw this.exceeded('login', REFRESHES_PER_MINUTE_MAX);
@@ -144,8 +140,7 @@ export class RequestLimits {
   }
 
   /**
-   * Counts an attempt to sign in with a password before the password is checked, by address and by account, so that concurrent guesses
-   * count too.
+   * Counts an attempt to sign in before the password is checked, so that concurrent guesses count too.
    *
    * @param client the address, as `clientAddress` reads it
    * @param account the name that was entered, whether the account exists or not; null if none was
@@ -164,7 +159,7 @@ export class RequestLimits {
     };
   }
 
-  /** Counts the start of a sign-in at another service, by the address as `clientAddress` reads it. @throws TooManyError */
+  /** @throws TooManyError */
   admitStart(client: string): void {
     const address = this.peerAt(client);
     if (address !== null && this.rateCounter.add(`start:${address}`) > STARTS_PER_MINUTE_MAX) {
@@ -172,12 +167,11 @@ export class RequestLimits {
     }
   }
 
-  /** Key of the client's address ({@link peerOf}); null for a trusted proxy that names no client. */
+  /** @returns null for a trusted proxy that names no client */
   addressOf(request: IncomingMessage): string | null {
     return this.peerAt(clientAddress(request, this.env.trustProxy));
   }
 
-  /** {@link addressOf} for an address that `clientAddress` read. */
   peerAt(address: string): string | null {
     return isTrusted(address, this.env.trustProxy) ? null : peerOf(address);
   }

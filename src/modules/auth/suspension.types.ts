@@ -3,7 +3,6 @@ import { ValidateIf } from 'class-validator';
 import { IsPrintable } from '../../platform/http/input-values.js';
 import { ClosedBody } from '../../platform/http/input.pipe.js';
 
-/** The body that suspends a namespace, a server or a connection. */
 @ClosedBody()
 export class SuspensionDto {
   /**
@@ -16,7 +15,6 @@ export class SuspensionDto {
   reason: string | null;
 }
 
-/** A suspension as records show it. */
 export class SuspendedDto {
   @ApiProperty({ description: 'What the operator says.', example: 'It sends the data of its callers elsewhere.' })
   reason: string;
@@ -24,7 +22,6 @@ export class SuspendedDto {
   since: string;
 }
 
-/** A suspension as rows store it. */
 export interface Suspension {
   reason: string;
   /** The operator's account. */
@@ -33,12 +30,10 @@ export interface Suspension {
   at: string;
 }
 
-/** Null without a reason. */
 export function toSuspension(reason: string | null, { accountId: by }: { accountId: string }): Suspension | null {
   return reason === null ? null : { reason, by, at: new Date().toISOString() };
 }
 
-/** The member of a record that shows a suspension; none without one. */
 export function shownSuspension(suspended: Suspension | null | undefined): { suspended?: SuspendedDto } {
   return suspended ? { suspended: { reason: suspended.reason, since: suspended.at } } : {};
 }

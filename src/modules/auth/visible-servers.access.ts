@@ -5,9 +5,8 @@ import { accountsOf, IS_CURRENT } from './memberships.access.js';
 export { covers, namespacesOf } from './may.js';
 
 /**
- * The SQL condition that a caller can find a server: it is not private, the caller's account or an organization where it is more than a
- * guest owns its namespace or has a grant of the server or the namespace, or everybody has. Lists of what servers contain use it; lists of
- * servers use {@link listedFor}, everything else `ServerAccessService.isAllowed`.
+ * The SQL condition that a caller can find a server. Lists of what servers contain use it; lists of servers use {@link listedFor},
+ * everything else `ServerAccessService.isAllowed`.
  *
  * @param server alias of the table `servers`
  * @param add stores a value of the statement and returns its placeholder
@@ -33,17 +32,17 @@ function openTo(everybody: string, server: string, caller: Caller, add: (value: 
   return `((${everybody}) OR (${allowed(server, `${add(caller.accountId)}::uuid`)}${inScope}))`;
 }
 
-/** {@link visibleTo} for an account, whatever the scopes of its keys. @param account SQL of its id */
+/** Ignores the scopes of keys. @param account SQL of the account's id */
 export function visibleToAccount(server: string, account: string): string {
   return `(${server}.visibility <> 'private' OR ${allowed(server, account)})`;
 }
 
-/** The SQL condition that an account may call a server. @param account SQL of its id */
+/** @param account SQL of its id */
 export function callableByAccount(server: string, account: string): string {
   return `(${server}.visibility = 'public' OR ${allowed(server, account)})`;
 }
 
-/** Separate subqueries, which Postgres evaluates once for a list and not for each server. */
+/** Separate subqueries: Postgres evaluates each once for a list, not for each server. */
 function allowed(server: string, account: string): string {
   const granted = (column: string) => `SELECT g.${column} FROM grants g WHERE g.${column} IS NOT NULL AND ${IS_CURRENT}
       AND (g.subject_id IS NULL OR g.subject_id IN ${accountsOf(account)})`;

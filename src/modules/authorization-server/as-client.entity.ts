@@ -5,7 +5,7 @@ import { Check, Column, CreateDateColumn, Entity, Index, PrimaryColumn } from 't
 @Index('as_clients_unfinished', ['createdAt'], { where: 'first_used_at IS NULL' })
 @Check('as_clients_source', 'num_nonnulls(sealed, document) = 1')
 export class AsClient {
-  /** The client id; for a client id metadata document, its URL. */
+  /** For a client id metadata document, its URL. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_clients_pkey' })
   id: string;
 
@@ -13,7 +13,6 @@ export class AsClient {
   @Column('text', { nullable: true })
   sealed: string | null;
 
-  /** The client id metadata document, which is public. */
   @Column('text', { nullable: true })
   document: string | null;
 

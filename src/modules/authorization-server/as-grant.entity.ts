@@ -6,8 +6,8 @@ import { Namespace } from '../namespaces/namespace.entity.js';
 import { Server } from '../servers/server.entity.js';
 
 /**
- * One client authorization: a user's consent for one client and one endpoint. Its code and tokens are revoked with it, and it is revoked
- * with the account's sign-ins, the API key of the session, or the grant on the target.
+ * A user's consent for one client and one endpoint. Its code and tokens are revoked with it, and it is revoked with the account's sign-ins,
+ * the API key of the session, or the grant on the target.
  */
 @Entity('as_grants')
 @Index('as_grants_account', ['accountId', 'createdAt'])
@@ -39,7 +39,7 @@ export class AsGrant {
   @Column('uuid', { name: 'right_id', nullable: true })
   rightId: string | null;
 
-  /** The client address of the browser that consented; null for authorizations of an earlier version. */
+  /** The address of the consenting browser; null for authorizations of an earlier version. */
   @Column('text', { nullable: true })
   address: string | null;
 
@@ -47,7 +47,6 @@ export class AsGrant {
   @Column('text', { name: 'client_id' })
   clientId: string;
 
-  /** The name that the client chose for itself. */
   @Column('text', { name: 'client_name' })
   clientName: string;
 
@@ -89,7 +88,6 @@ export class AsGrant {
   @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, nullable: true })
   lastUsedAt: Date | null;
 
-  /** Extended with each refresh. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 }

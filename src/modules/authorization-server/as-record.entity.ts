@@ -28,7 +28,6 @@ export class AsRecord {
   @Column('text', { nullable: true })
   address: string | null;
 
-  /** For interactions: the client. */
   @Column('text', { name: 'client_id', nullable: true })
   clientId: string | null;
 

@@ -21,7 +21,6 @@ import { LoginsService } from './logins.service.js';
 import { offReason } from './protected-resource.js';
 import { TokensService } from './tokens.service.js';
 
-/** Login of MCP clients by URL: the OAuth authorization server, its tokens, and the consent pages. */
 @Module({})
 export class AuthorizationServerModule {
   static readonly forRoles = roleModule((env) => ({

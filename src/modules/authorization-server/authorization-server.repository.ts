@@ -44,10 +44,9 @@ const SWEEP_ROWS = 10_000;
 const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.credentials_suspended_at IS NULL AND a.logins_epoch = g.logins_epoch
   AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.id = g.key_id AND k.expires_at <= now())`;
 
-/** An access token with the columns that requests need of its authorization and account. */
 export interface TokenRow {
   grantId: string;
-  /** The key whose session authorized the client; null for none. */
+  /** Null for an authorization by password. */
   rootKeyId: string | null;
   accountId: string;
   expiresAt: Date;
@@ -60,15 +59,12 @@ export interface TokenRow {
   slug: string | null;
 }
 
-/** A stored model of oidc-provider. */
 export interface StoredRecord extends Pick<AsRecord, 'sealed' | 'grantId' | 'consumedAt'> {
   /** True for a used refresh token whose successor was used too, after the grace period. */
   isReplaced: boolean;
 }
 
-/** A browser session, the password, or a client authorization of an account. */
 export interface LoginRow {
-  /** The id of the session or authorization, or `password`. */
   id: string;
   kind: 'browser' | 'password' | 'oauth';
   /** The `User-Agent` of a browser, or the name of an OAuth client. */
@@ -142,12 +138,10 @@ const GRANT_COLUMNS = { connection: 'connection_id', namespace: 'namespace_id', 
 export class AuthorizationServerRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** A valid access token, by its hash; null if there is none. */
   findToken(hash: Buffer): Promise<TokenRow | null> {
     return TOKEN.findOne(this.database, [hash]);
   }
 
-  /** The valid ones among these authorizations. */
   async grantsAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT g.id FROM as_grants g JOIN accounts a ON a.id = g.account_id
@@ -157,7 +151,6 @@ export class AuthorizationServerRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** Sets the last use of authorizations, and of their clients. */
   async saveLastUses(ids: string[], moments: Date[]): Promise<void> {
     await this.database.query(
       `WITH used AS (
@@ -172,11 +165,7 @@ export class AuthorizationServerRepository {
     return RECORD.findOne(this.database, [kind, hash]);
   }
 
-  /**
-   * Inserts a record, or updates its payload and expiry.
-   *
-   * @returns false for a used assertion that is already stored
-   */
+  /** @returns false for a used assertion that is already stored */
   async saveRecord(
     kind: string,
     hash: Buffer,
@@ -193,7 +182,6 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** Stores a pending authorization request, and deletes the oldest beyond the limits of address, client and all. */
   async saveInteraction(
     hash: Buffer,
     {
@@ -257,9 +245,7 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /**
-   * Stores a consent, and revokes the account's least recently used authorizations beyond its limits. @returns the ids of the revoked ones
-   */
+  /** Also revokes the account's least recently used authorizations beyond its limits. @returns the ids of the revoked ones */
   async saveGrant(grant: NewGrant): Promise<string[]> {
     const sql = `WITH client AS (UPDATE as_clients SET first_used_at = coalesce(first_used_at, now()), last_used_at = now() WHERE id = $3)
        INSERT INTO as_grants (id, account_id, client_id, client_name, client_host, redirect_key, redirects_hash, resource,
@@ -311,7 +297,6 @@ export class AuthorizationServerRepository {
     return last?.isRemembered ?? false;
   }
 
-  /** The account, client and endpoint of a valid authorization; null if there is none. */
   async findGrant(id: string): Promise<{ accountId: string; clientId: string; resource: string } | null> {
     const [row] = await this.database.query<{ accountId: string; clientId: string; resource: string }[]>(
       `SELECT g.account_id AS "accountId", g.client_id AS "clientId", g.resource
@@ -322,7 +307,7 @@ export class AuthorizationServerRepository {
     return row ?? null;
   }
 
-  /** Extends an authorization after a refresh, at most once an hour. */
+  /** Writes at most once an hour. */
   async extendGrant(id: string, lifeSeconds: number): Promise<void> {
     await this.database.query(
       `UPDATE as_grants SET expires_at = now() + make_interval(secs => $2)
@@ -331,7 +316,6 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** The valid authorizations of an account, newest first. */
   grantsOf(accountId: string, { offset, limit }: { offset: number; limit: number }): Promise<ShownGrant[]> {
     return this.database.query<ShownGrant[]>(
       `SELECT g.id, g.client_name AS "clientName", g.client_host AS "clientHost", g.redirect_key AS "redirectKey", g.address,
@@ -344,7 +328,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** Browser sessions, password and client authorizations of an account, newest first: at most about 600, by the limits of each kind. */
+  /** Returns at most about 600, by the limits of each kind. */
   loginsOf(accountId: string): Promise<LoginRow[]> {
     return this.database.query<LoginRow[]>(
       `SELECT s.id::text, 'browser' AS kind, s.agent AS name, NULL AS "redirectKey", NULL AS resource, s.address,
@@ -363,23 +347,21 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** Revokes all authorizations of an account with their tokens. @returns their ids */
   async deleteGrantsOf(actor: Actor, accountId: string): Promise<string[]> {
     const sql = 'DELETE FROM as_grants WHERE account_id = $1 RETURNING id';
     const [rows] = await transactionOf(this.database, actor, (tx) => tx.query<[{ id: string }[]]>(sql, [accountId]));
     return rows.map(({ id }) => id);
   }
 
-  /** Revokes an authorization with its tokens. @returns false when it no longer exists */
   async deleteGrant(id: string): Promise<boolean> {
     const [rows] = await this.database.query<[unknown[]]>('DELETE FROM as_grants WHERE id = $1 RETURNING id', [id]);
     return rows.length > 0;
   }
 
   /**
-   * Revokes an authorization for its user, who is asked for consent again next time.
+   * The user is asked for consent again next time.
    *
-   * @returns false when it no longer exists or belongs to another account
+   * @returns false when the authorization no longer exists or belongs to another account
    */
   async deleteOwnGrant(actor: Actor, id: string, accountId: string): Promise<boolean> {
     // Before the deletion, which might fail: the authorization can then be revoked again.
@@ -394,7 +376,6 @@ export class AuthorizationServerRepository {
     return ended.length > 0;
   }
 
-  /** The encrypted metadata of a registered client; null if there is none. */
   async findClient(id: string): Promise<string | null> {
     if (!STORABLE.test(id)) return null;
     const [row] = await this.database.query<{ sealed: string | null }[]>(
@@ -404,7 +385,7 @@ export class AuthorizationServerRepository {
     return row?.sealed ?? null;
   }
 
-  /** Stores a registration. @returns false when its address has reached the hourly limit */
+  /** @returns false when its address has reached the hourly limit */
   async saveClient(id: string, sealed: string, address: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `INSERT INTO as_clients (id, sealed, address) SELECT $1, $2, $3
@@ -417,7 +398,6 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** The last good copy of a client id metadata document; null without one. */
   async findDocument(url: string): Promise<string | null> {
     const [row] = await this.database.query<{ document: string | null }[]>(
       'SELECT document FROM as_clients WHERE id = $1',
@@ -434,7 +414,7 @@ export class AuthorizationServerRepository {
     await this.dropOlderClients();
   }
 
-  /** Deletes clients that nobody authorized, beyond {@link UNFINISHED_MAX}. Skips rows that another process deletes. */
+  /** Deletes the oldest beyond {@link UNFINISHED_MAX}, without rows that another process deletes. */
   private async dropOlderClients(): Promise<void> {
     await this.database.query(
       `DELETE FROM as_clients WHERE id IN (
@@ -472,7 +452,7 @@ export class AuthorizationServerRepository {
     return sum;
   }
 
-  /** Deletes expired codes. @returns the names of the clients that did not redeem theirs */
+  /** @returns the names of the clients that did not redeem their codes */
   async sweepCodes(): Promise<string[]> {
     const now = await deletionTime(this.database);
     if (!now) return [];

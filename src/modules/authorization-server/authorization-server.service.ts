@@ -1,7 +1,6 @@
 /**
  * Slipway's OAuth authorization server (RFC 6749 with PKCE, RFC 7591, RFC 8707, client id metadata documents): `oidc-provider` behind this
- * one policy file. It serves its own paths ahead of guards and routes: `/authorize`, `/authorize/{uid}`, `/token`, `/register`, `/revoke`,
- * `/jwks` and the documents under `/.well-known/`. Users decide on the pages of `consent.controller.ts`.
+ * one policy file. It serves its own paths ahead of guards and routes; users decide on the pages of `consent.controller.ts`.
  *
  * Policy: only codes and refresh tokens, always PKCE S256, always one resource, no ID tokens, and no sessions of the library: each
  * authorization goes through our consent page, which knows who is signed in. Errors follow RFC 6749 section 5.2 as JSON, or are a page for
@@ -40,7 +39,6 @@ import { endpointOfResource, issuerOf, resourceOf, wellKnown } from './protected
 import { adapterOf, type ModelStore } from './stored-models.js';
 import { TokensService } from './tokens.service.js';
 
-/** A user who does not use a client for this long logs in again. */
 const REFRESH_SECONDS = 90 * 24 * 60 * 60;
 
 /** Longer than a refresh token, whose use extends it. */
@@ -49,7 +47,6 @@ export const GRANT_SECONDS = REFRESH_SECONDS + 24 * 60 * 60;
 /** Clients redeem a code immediately. The log names those that do not. */
 const CODE_SECONDS = 60;
 
-/** Time for a user to sign in and decide. */
 const INTERACTION_SECONDS = 60 * 60;
 
 /** Characters of `state`, which is returned to clients unchanged. Common clients send less than 500. */
@@ -59,7 +56,6 @@ const STATE_LENGTH_MAX = 4_096;
 const IGNORED_PARAMETERS =
   'nonce max_age acr_values claims claims_locales id_token_hint login_hint display ui_locales response_mode'.split(' ');
 
-/** Configures `oidc-provider` and serves its paths ahead of the routes. */
 @Injectable()
 export class AuthorizationServerService {
   private readonly logger = new Logger('login');
@@ -80,7 +76,7 @@ export class AuthorizationServerService {
     this.refreshTokens = new RefreshTokens(keysFor(env, 'slipway refresh tokens'));
   }
 
-  /** Imports and configures the library when a process that serves logins starts. {@link tryServe} handles nothing before that. */
+  /** {@link tryServe} handles nothing before this. */
   async start(): Promise<void> {
     // The library is written for Node 22: Node 20 lacks one function, and the library prints a line about it.
     type Parse = (url: string) => URL | null;
@@ -98,7 +94,6 @@ export class AuthorizationServerService {
     const access = idsOf(provider.AccessToken);
     const { generateTokenId } = access;
     access.generateTokenId = function () {
-      // The library's own method also sets the token format.
       const random = generateTokenId.call(this);
       const presented = readRotatedJti();
       return TOKEN_PREFIX + (presented === null ? random : refreshTokens.accessSecret(presented));
@@ -122,7 +117,7 @@ export class AuthorizationServerService {
     });
   }
 
-  /** Serves a request for one of its paths. @returns false for any other path */
+  /** @returns false for any other path */
   tryServe(request: IncomingMessage, response: ServerResponse): boolean {
     const { url = '', method } = request;
     const [path = ''] = url.split('?');
@@ -161,7 +156,7 @@ export class AuthorizationServerService {
     return true;
   }
 
-  /** The pending authorization of this browser; null if there is none, or it has expired. */
+  /** @returns null if there is no pending authorization in this browser, or it has expired */
   async interaction(request: IncomingMessage, response: ServerResponse): Promise<Interaction | null> {
     if (!this.provider) return null;
     try {
@@ -172,7 +167,6 @@ export class AuthorizationServerService {
     }
   }
 
-  /** Name, host and redirect URIs of a client; null for one that no longer exists. */
   async client(
     id: string,
   ): Promise<{ id: string; name: string; host: string | null; redirectUris: readonly string[] } | null> {
@@ -182,7 +176,7 @@ export class AuthorizationServerService {
     return { id, name: client.clientName ?? host ?? 'An app', host, redirectUris: client.redirectUris ?? [] };
   }
 
-  /** Completes an authorization. @returns the URL to which the browser is redirected */
+  /** @returns the URL to which the browser is redirected */
   finish(request: IncomingMessage, response: ServerResponse, result: InteractionResults): Promise<string> {
     return this.startedProvider.interactionResult(this.forLibrary(request), response, result);
   }
@@ -217,7 +211,6 @@ export class AuthorizationServerService {
     await this.serve(request, response, { body: await this.bodyOf(request, response) });
   }
 
-  /** The body of a request without a key, within the memory budget of such bodies. */
   private bodyOf(request: IncomingMessage, response: ServerResponse): Promise<string> {
     this.bodyBudget.admitStranger(request, response, request.url?.startsWith(paths.token) ? 'tokens' : 'forms');
     return readBody(request, Infinity);
@@ -239,7 +232,7 @@ export class AuthorizationServerService {
     );
   }
 
-  /** The request as the library reads it: host and protocol of `PUBLIC_URL`, and no `Origin`, since CORS is handled here. */
+  /** Gives the request the host and protocol of `PUBLIC_URL`, and no `Origin`, since CORS is handled here. */
   private forLibrary(request: IncomingMessage, { url, body }: Changes = {}): IncomingMessage {
     const { host, protocol } = new URL(this.env.baseUrl);
     const { origin: _origin, 'x-forwarded-host': _host, ...headers } = request.headers;
@@ -265,7 +258,7 @@ export class AuthorizationServerService {
     return Object.create(request, overrides) as IncomingMessage;
   }
 
-  /** Runs a response in the background; its errors become those of RFC 6749, or a page for people. */
+  /** Runs in the background; errors become those of RFC 6749, or a page for people. */
   private answering(request: IncomingMessage, response: ServerResponse, answer: () => Promise<void>): void {
     answer().catch((error: unknown) => {
       if (response.headersSent) return void response.destroy();
@@ -438,7 +431,7 @@ export class AuthorizationServerService {
   }
 }
 
-/** Explanations for users, by error code of the library. Errors that the app can receive are sent there instead. */
+/** Errors that the app can receive are sent there instead. */
 const REASONS: Record<string, string> = {
   invalid_client: 'This service no longer knows the app. Remove the server in your app, and add it again.',
   invalid_redirect_uri:
@@ -451,7 +444,6 @@ const REASONS: Record<string, string> = {
     'This login is no longer valid, or was started in another browser. Go back to your app and connect again.',
 };
 
-/** The parts of a request that the library reads differently. */
 interface Changes {
   url?: string;
   body?: string;
@@ -480,7 +472,7 @@ function sendJson(response: ServerResponse, status: number, body: object, header
     .end(JSON.stringify(body));
 }
 
-/** The method that creates the token ids of a model, which the types of the library do not declare. */
+/** The types of the library do not declare this method. */
 function idsOf(model: unknown): { generateTokenId: (this: { grantId: string }) => string } {
   return (model as { prototype: { generateTokenId: () => string } }).prototype;
 }

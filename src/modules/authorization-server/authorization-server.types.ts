@@ -12,7 +12,6 @@ export type ShownGrant = Pick<
   'id' | 'clientName' | 'clientHost' | 'redirectKey' | 'address' | 'resource' | 'createdAt' | 'lastUsedAt'
 > & { title: string };
 
-/** Scope of every access token: the MCP methods of one endpoint. */
 export const MCP_SCOPE = 'mcp';
 
 /** The paths that clients call. Clients of MCP 2025-03-26 know them without metadata. */

@@ -1,15 +1,13 @@
 /**
  * Fetches documents that clients publish: client id metadata documents (draft-ietf-oauth-client-id-metadata-document) and the keys of their
- * `jwks_uri`. `ClientDocuments.fetch` is the option `fetch` of oidc-provider.
+ * `jwks_uri`.
  *
  * Anybody can name a URL, so requests have their own egress policy: https on port 443, no private address (not even those of
- * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. Limits keep others from being flooded: one concurrent fetch for a URL, 5 for a host,
- * 5 for a requester, and 30 per minute for a requester; a rejection by these limits is not cached.
+ * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. Limits keep others from being flooded; a rejection by these limits is not cached.
  *
  * A good copy is valid for 5 minutes, a failure for 60 s, during which the last good copy is used (stored for all processes), then a pinned
- * document. After 404 or 410 no copy is used: the client removed its document. Without a copy it throws a ClientDocumentError, the `cause`
- * of oidc-provider's `invalid_client`. Its message does not say why a host is unreachable, which would reveal names of the internal
- * network; the log does (debug).
+ * document; after 404 or 410 none is. Without a copy it throws a ClientDocumentError, the `cause` of oidc-provider's `invalid_client`. Its
+ * message does not say why a host is unreachable, which would reveal names of the internal network; the log does (debug).
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
@@ -21,23 +19,22 @@ import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { boundExceeded, jsonIn } from '../../platform/text/json-bounds.js';
 import { pinnedClients } from './pinned-clients.js';
 
-/** Size limit of a document. Real ones have less than 1 KB, key sets a few. */
+/** Real documents have less than 1 KB, key sets a few. */
 export const CLIENT_DOCUMENT_BYTES_MAX = 64 * 1024;
 
-/** Size limit of a copy. Unauthenticated clients name documents, and 10,000 copies are kept. */
+/** Unauthenticated clients name documents, and 10,000 copies are kept. */
 const COPY_BYTES_MAX = 8 * 1024;
 
 const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
-/** Documents whose last response a process caches: at most 64 KB each. */
+/** At most 64 KB each. */
 const REMEMBERED_MAX = 200;
 
 /** Concurrent fetches of a process: in all, and of one host or for one requester. */
 export const FETCHES_MAX = 20;
 export const FETCHES_EACH_MAX = 5;
 
-/** Fetches for one requester in a minute. */
 export const ASKER_FETCHES_MAX = 30;
 
 /** Requests to hosts of documents: ignores `EGRESS_ALLOW`, since unauthenticated clients choose the host. */
@@ -48,18 +45,17 @@ export class DocumentEgress extends Egress implements OnApplicationShutdown {
 }
 
 export abstract class ClientDocumentStore {
-  /** The last body that {@link write} stored for this URL; null without one. */
+  /** @returns null before the first {@link write} */
   abstract read(url: string): Promise<string | null>;
   abstract write(url: string, body: string): Promise<void>;
 }
 
-/** A client's document cannot be used. `message` is for the user who logs in, and for the operator. */
+/** `message` is for the user who logs in, and for the operator. */
 export class ClientDocumentError extends Error {
-  /** True when the host reported that the document does not exist: then no copy is used. */
+  /** No copy is used then: the host reported that the document does not exist. */
   isWithdrawn = false;
 }
 
-/** The last response for a URL: a body, or the error. */
 interface Remembered {
   outcome: string | ClientDocumentError;
   /** Unix time in ms. */
@@ -68,7 +64,7 @@ interface Remembered {
 
 @Injectable()
 export class ClientDocuments {
-  /** Time limit of one request, including the body. */
+  /** The limit includes the body. */
   fetchMsMax = 5_000;
 
   private readonly logger = new Logger('login');
@@ -90,7 +86,6 @@ export class ClientDocuments {
     return this.askers.run(asker, work);
   }
 
-  /** The requester of the current work; null if unknown. */
   get asker(): string | null {
     return this.askers.getStore() ?? null;
   }
@@ -138,7 +133,7 @@ export class ClientDocuments {
     }
   }
 
-  /** Takes a slot for a fetch. @returns the function that frees it; null when host, requester or process has none left */
+  /** @returns the function that frees the slot; null when host, requester or process has none left */
   private takeSlot(address: string): (() => void) | null {
     const { asker } = this;
     const host = `host:${new URL(address).host}`;
@@ -156,7 +151,6 @@ export class ClientDocuments {
     };
   }
 
-  /** The last good copy of a document, or the pinned one. */
   private async copyOf(url: string): Promise<string | undefined> {
     return (await this.clientDocumentStore.read(url)) ?? pinnedClients.get(url);
   }

@@ -1,23 +1,17 @@
 /**
  * Normalises the metadata of an OAuth client (RFC 7591 section 2) to what this authorization server supports.
  *
- * `clientMetadataExtension` is the value of `extraClientMetadata` of oidc-provider. The library calls its validator for registrations
- * (`POST /register`), for client id metadata documents, and when it loads a stored client, each time before its own checks. A client is
- * rejected only for its redirect URIs (`invalid_redirect_uri`) and for more than 8 KB (`invalid_client_metadata`).
- *
- * `allowLoopbackPorts` lets a client that registered one loopback address use another port and loopback name at the authorization request
- * (RFC 8252 section 7.3). Setting: OAUTH_REDIRECT_HOSTS.
+ * oidc-provider calls the validator of {@link clientMetadataExtension} for registrations, for client id metadata documents, and when it
+ * loads a stored client, each time before its own checks. A client is rejected only for its redirect URIs (`invalid_redirect_uri`) and for
+ * more than 8 KB (`invalid_client_metadata`).
  */
 import { parseUrl } from '../../config/parse-url.js';
 import { displayName } from '../../platform/text/quoted.js';
 
-/** Metadata of a client by the member names of RFC 7591. */
 export type ClientMetadata = Record<string, unknown>;
 
-/** The error class of oidc-provider that this file throws: an error code, and a description that the client sees. */
 type OidcErrorClass = new (error: string, description: string) => Error;
 
-/** Names of this machine in redirect URIs, as `URL` spells them. */
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /**
@@ -45,13 +39,12 @@ const TEXT_MEMBERS = ['client_id', 'client_name', 'client_secret', 'token_endpoi
 const LINK_MEMBERS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'];
 const NUMBER_MEMBERS = ['client_id_issued_at', 'client_secret_expires_at'];
 
-/** Length limit of `client_name`, in characters: it appears in consent pages, lists and logs. */
 const CLIENT_NAME_MAX = 100;
 
-/** Size limit of the stored metadata of a client, as JSON. Real clients have less than 1 KB. */
+/** Real clients have less than 1 KB. */
 const METADATA_BYTES_MAX = 8 * 1024;
 
-/** Metadata that is rejected. `message` is for the client's developer, and for the operator. */
+/** `message` is for the client's developer, and for the operator. */
 export class ClientRefusedError extends Error {
   /** @param code as in RFC 7591 section 3.2.2 */
   constructor(
@@ -171,13 +164,11 @@ export function allowLoopbackPorts(Client: { prototype: RedirectingClient }): vo
   };
 }
 
-/** The part of an oidc-provider client that redirects need. */
 interface RedirectingClient {
   redirectUris: string[];
   redirectUriAllowed(uri: string): boolean;
 }
 
-/** True for `http` to this machine (`localhost`, `127.0.0.1`, `[::1]`), with any port and path, without user and fragment. */
 export function isLoopbackRedirect(uri: string): boolean {
   const url = uri.includes('#') ? null : redirectUrl(uri);
   return url?.protocol === 'http:' && LOOPBACK_NAMES.has(url.hostname) && url.username === '' && url.password === '';
@@ -209,7 +200,6 @@ function redirectUrl(uri: string): URL | null {
   return isHttp && !/^https?:\/\/[^/]/i.test(uri) ? null : url;
 }
 
-/** @throws ClientRefusedError */
 function requireRedirect(uri: unknown, redirectHosts: readonly string[] | null): asserts uri is string {
   const url = typeof uri === 'string' ? redirectUrl(uri) : null;
   const quotedUri = JSON.stringify(String(uri).slice(0, 200));

@@ -31,7 +31,6 @@ const kindNames: Record<Target['kind'], string> = {
   server: 'Server',
 };
 
-/** The page on which a user decides whether a client may use an endpoint. */
 export function consentPage(env: PageEnv, view: ConsentView): Page {
   const { client, target, personName, redirectUri } = view;
   const { protocol, host, hostname } = new URL(redirectUri);
@@ -63,7 +62,6 @@ ${button('Sign in as somebody else', { look: 'ghost', name: 'answer', value: 'ot
   );
 }
 
-/** The page for a target that does not exist, or that the user cannot use. */
 export function nothingHerePage(
   env: PageEnv,
   view: {
@@ -101,7 +99,6 @@ ${form}
   );
 }
 
-/** The page after a request for access. */
 export function askedPage(env: PageEnv, view: { clientName: string; action: string; formToken: Html }): Page {
   return page(
     env,
@@ -112,7 +109,7 @@ export function askedPage(env: PageEnv, view: { clientName: string; action: stri
   );
 }
 
-/** The user's client authorizations, newest first. `older` is the number of the next page; null for none. */
+/** Newest first. `older` is the number of the next page; null for none. */
 export function accessPage(
   { grants, older, isEnded }: { grants: ShownGrant[]; older: number | null; isEnded: boolean },
   formToken: Html,
@@ -151,7 +148,6 @@ ${older !== null && html`<p><a href="?page=${older}">Older logins</a></p>`}`,
   };
 }
 
-/** The host of a redirect URI, or the user's machine. */
 export function placeOf(redirectKey: string): string {
   const { protocol, host } = new URL(redirectKey);
   return protocol === 'https:' ? host : 'a program on your computer';

@@ -20,7 +20,6 @@ export class LoginsService {
     private readonly passwordsService: PasswordsService,
   ) {}
 
-  /** Newest first. */
   async list(accountId: string, query: PageQueryDto): Promise<LoginListDto> {
     const rows = await this.authorizationServerRepository.loginsOf(accountId);
     const { offset, pagination } = pageOf(query, rows.length);
@@ -29,8 +28,7 @@ export class LoginsService {
   }
 
   /**
-   * Revokes one sign-in: its tokens and streams within 5 s in every process. Revoking the password also revokes all sessions and client
-   * authorizations.
+   * The revocation takes effect within 5 s in every process. Revoking the password also revokes all sessions and client authorizations.
    *
    * @throws NotFoundError
    */

@@ -52,7 +52,6 @@ const documents = [
   },
 ];
 
-/** The documents as JSON by their exact URL. */
 export const pinnedClients: ReadonlyMap<string, string> = new Map(
   documents.map((document) => [document.client_id, JSON.stringify(document)]),
 );

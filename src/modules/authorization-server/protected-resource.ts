@@ -1,9 +1,7 @@
 /**
- * The documents by which clients discover the authorization server, and the addresses of the MCP endpoints as OAuth resources.
- *
- * Paths: protected resource metadata (RFC 9728) at `/.well-known/oauth-protected-resource{path}`, whose `resource` is the requested address
- * exactly; authorization server metadata (RFC 8414) at `/.well-known/oauth-authorization-server` and `/.well-known/openid-configuration`.
- * Hosts come from `PUBLIC_URL`, never from `Host`; while `PUBLIC_URL` is local, the loopback names with its port are accepted as well.
+ * The documents by which clients discover the authorization server (RFC 9728, RFC 8414), and the addresses of the MCP endpoints as OAuth
+ * resources. The `resource` of protected resource metadata is the requested address exactly. Hosts come from `PUBLIC_URL`, never from
+ * `Host`; while `PUBLIC_URL` is local, the loopback names with its port are accepted as well.
  */
 import type { IncomingMessage } from 'node:http';
 import { LOOPBACK_HOST, type Env } from '../../config/env.js';
@@ -15,12 +13,12 @@ import { MCP_SCOPE, paths } from './authorization-server.types.js';
 
 const RESOURCE_METADATA = '/.well-known/oauth-protected-resource';
 
-/** The issuer: an origin, since issuers with a path fail in some clients. */
+/** An origin, since issuers with a path fail in some clients. */
 export function issuerOf({ baseUrl }: Env): string {
   return new URL(baseUrl).origin;
 }
 
-/** The reason why there is no authorization server, for the operator; null if there is one. */
+/** @returns null if there is an authorization server */
 export function offReason(env: Env): string | null {
   const { oauth, publicUrl, isLocalOnly, baseUrl } = env;
   if (oauth === 'off') return 'OAUTH=off.';
@@ -35,14 +33,12 @@ export function offReason(env: Env): string | null {
     : 'PUBLIC_URL is not https: browsers and clients would send logins in clear text.';
 }
 
-/** True for an origin of Slipway itself. */
 function isOwnOrigin(url: URL, env: Env): boolean {
   const base = new URL(env.baseUrl);
   if (url.origin === base.origin) return true;
   return env.isLocalOnly && url.protocol === 'http:' && url.port === base.port && LOOPBACK_HOST.test(url.hostname);
 }
 
-/** The origin of a client's request. */
 function askedOrigin({ headers }: IncomingMessage, env: Env): string {
   const url = parseUrl(`http://${headers.host ?? ''}`);
   return env.isLocalOnly && url && isOwnOrigin(url, env) ? url.origin : issuerOf(env);
@@ -54,18 +50,16 @@ export function endpointOfResource(resource: string, env: Env): McpEndpoint | nu
   return url && isOwnOrigin(url, env) ? mcpEndpointAt(canonicalPath(url.pathname)) : null;
 }
 
-/** The canonical resource indicator of an endpoint, which tokens contain. */
 export function resourceOf(endpoint: McpEndpoint, env: Env): string {
   return issuerOf(env) + pathOfEndpoint(endpoint);
 }
 
-/** The address of the metadata of an endpoint, as the request spells it; safe in quotes in a header. */
+/** Spelt as in the request; safe in a quoted value of a header. */
 export function metadataUrl(request: IncomingMessage, env: Env): string {
   const [path = ''] = askedUrl(request).split('?');
   return askedOrigin(request, env) + RESOURCE_METADATA + path.replace(/["\\]/g, encodeURIComponent);
 }
 
-/** The document at a well-known address; null for any other address. */
 export function wellKnown(request: IncomingMessage, env: Env): object | null {
   const [path = '', query] = (request.url ?? '').split('?');
   if (path.startsWith(`${RESOURCE_METADATA}/`)) {

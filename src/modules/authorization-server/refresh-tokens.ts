@@ -1,12 +1,9 @@
 /**
  * Derives the tokens of a client authorization. A refresh token has one successor, and the successor and its access token are derived from
- * it (HMAC): a refresh that is repeated, because its response was lost or in another process, returns the same tokens and stores the same
- * rows. A refresh token also proves which authorization it belongs to, so one whose row was deleted is still recognised as a replay.
+ * it (HMAC, with the key of the predecessor): a refresh that is repeated, because its response was lost or in another process, returns the
+ * same tokens. A refresh token also proves which authorization it belongs to, so one whose row was deleted is still recognised as a replay.
  *
- * The successor is derived with the same key as its predecessor, so rotating `ENCRYPTION_KEYS` does not change it.
- *
- * Format: a refresh token is the base64url of authorization id (16 bytes), secret (32) and MAC (16). Those issued before 2026-11-27 are 43
- * random characters.
+ * Format: base64url of authorization id (16 bytes), secret (32) and MAC (16). Tokens issued before 2026-11-27 are 43 random characters.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
@@ -14,12 +11,11 @@ const GRANT_BYTES = 16;
 const SECRET_BYTES = 32;
 const MAC_BYTES = 16;
 
-/** Issues and recognises refresh tokens. */
 export class RefreshTokens {
   /** @param keys the first one signs new tokens, all of them recognise one */
   constructor(private readonly keys: readonly Buffer[]) {}
 
-  /** The refresh token that follows `used`; null for the first one of the authorization. */
+  /** @param used null for the first token of the authorization */
   next(grantId: string, used: string | null): string {
     const key = this.keyOf(used);
     const secret = used === null ? randomBytes(SECRET_BYTES) : hmac(key, 'refresh', used);
@@ -27,19 +23,18 @@ export class RefreshTokens {
     return Buffer.concat([body, macOf(key, body)]).toString('base64url');
   }
 
-  /** The secret part of the access token that a refresh with `used` issues. */
   accessSecret(used: string): string {
     return hmac(this.keyOf(used), 'access', used).toString('base64url');
   }
 
-  /** The authorization of one of our refresh tokens; null for anything else. */
+  /** @returns null for anything other than one of our refresh tokens */
   grantOf(token: string): string | null {
     const bytes = Buffer.from(token, 'base64url');
     if (!this.keys.some((key) => isMadeWith(key, bytes)) || bytes.toString('base64url') !== token) return null;
     return bytes.toString('hex', 0, GRANT_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
   }
 
-  /** The key that signed a token; the newest for none and for a token of an earlier version. */
+  /** Returns the newest key for null and for a token of an earlier version. */
   private keyOf(token: string | null): Buffer | undefined {
     const bytes = Buffer.from(token ?? '', 'base64url');
     return this.keys.find((key) => isMadeWith(key, bytes)) ?? this.keys[0];

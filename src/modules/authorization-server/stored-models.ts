@@ -1,11 +1,10 @@
 /**
  * Adapter of oidc-provider to Postgres. Every model but two is a row of `as_records`: its payload encrypted, its id as SHA-256, since the
- * id of a token is the token. `Client` is a row of `as_clients`, `Grant` is built from a row of `as_grants`, which the consent page writes.
+ * id of a token is the token. `Client` is a row of `as_clients`; `Grant` is built from a row of `as_grants`, which the consent page writes.
  * Sessions of the library are not stored: each authorization checks our own browser session.
  *
- * Refresh tokens: a used one stays valid until its successor was used, and 60 s longer, since its response might have been lost. Using it
- * later is a replay and revokes the authorization, even when its row was deleted. A token has one successor (`refresh-tokens.ts`), so a
- * repeated refresh stores the same rows again.
+ * A used refresh token stays valid until its successor was used, and 60 s longer, since its response might have been lost. Using it later
+ * is a replay and revokes the authorization, even when its row was deleted.
  */
 import type { Logger } from '@nestjs/common';
 import type { Adapter, AdapterPayload } from 'oidc-provider';
@@ -20,14 +19,13 @@ export interface ModelStore {
   rows: AuthorizationServerRepository;
   vault: Vault;
   logger: Logger;
-  /** Lifetime of an authorization after each refresh, in seconds. */
+  /** In seconds, after each refresh. */
   grantSeconds: number;
   refreshTokens: RefreshTokens;
-  /** The limit key of the address that sent the current request; empty for a proxy that names no client. */
+  /** The limit key of the requester's address; empty for a proxy that names no client. */
   asker: () => string;
-  /** The refresh token that the current request used; null for any other request. */
+  /** The refresh token of the current request, or null. */
   used: () => string | null;
-  /** Revokes an authorization in all processes. */
   endGrant: (id: string) => Promise<void>;
   invalidGrant: (words: string) => Error;
   usedAssertion: () => Error;
@@ -36,7 +34,6 @@ export interface ModelStore {
 
 const REPLAY = 'a refresh token was used again after its successor: the login of this client ends';
 
-/** @param name of the model, such as `RefreshToken` */
 export function adapterOf(name: string, store: ModelStore): Adapter {
   if (name === 'Session') return new NoSessions();
   if (name === 'Client') return new StoredClients(store);

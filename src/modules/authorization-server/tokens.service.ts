@@ -1,9 +1,7 @@
 /**
  * Checks OAuth access tokens for guard and fast path: like API keys, by one query that is cached for 5 s. A token opens only the MCP
- * endpoint that its user authorized, by id, whatever its current name. Anything else returns 401.
- *
- * Header: `WWW-Authenticate: Bearer …, resource_metadata="…", scope="mcp"` (RFC 9728 section 5.1), the same whether the endpoint exists or
- * not.
+ * endpoint that its user authorized, by id, whatever its current name. The 401 response is the same whether the endpoint exists or not
+ * (`WWW-Authenticate` with `resource_metadata`, RFC 9728 section 5.1).
  */
 import type { IncomingMessage } from 'node:http';
 import { Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
@@ -81,7 +79,6 @@ export class TokensService implements TokenSource, OnModuleInit, OnApplicationSh
     return this.authorizationServerRepository.grantsAmong(ids);
   }
 
-  /** Closes the streams of deleted authorizations: immediately in this process, within 5 s in every other. */
   announceRevocation(grantIds: string[]): void {
     if (grantIds.length === 0) return;
     this.pubSub.announce('authorization-server.grants-ended', { grantIds });

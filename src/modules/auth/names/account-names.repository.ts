@@ -1,7 +1,6 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { toSkeletons } from './name-skeletons.js';
 
-/** Rows that one statement fills. */
 const BATCH = 1_000;
 
 /**
@@ -24,7 +23,7 @@ export async function storeSkeletons(database: DataSource): Promise<void> {
   while ((await database.transaction(store)) === BATCH);
 }
 
-/** Returns whether the name looks like that of another account. Keeps other transactions from adding user names until this one ends. */
+/** Keeps other transactions from adding user names until this one ends. */
 export async function isImitation(tx: EntityManager, name: string, skeletons: string[] | null): Promise<boolean> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtext('slipway.accounts.names'))`);
   // A separate statement: it sees what was committed before the lock.

@@ -1,9 +1,7 @@
 import { lazyRequire } from '../../../platform/lazy-require.js';
 
-/** Replaces each character as the table of UTS 39 says. */
 const mapConfusables = lazyRequire<(text: string) => string>('unhomoglyph');
 
-/** The skeleton of UTS 39, section 4: equal for strings that look alike. */
 function toSkeleton(text: string): string {
   const visible = text.normalize('NFD').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
   return mapConfusables()(visible).normalize('NFD');
