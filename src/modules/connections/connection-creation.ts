@@ -20,7 +20,6 @@ import { SourceCompiler } from './source/source-compiler.service.js';
 
 const RECHECKED: ReadonlySet<TargetKind> = new Set(['url', 'server']);
 
-/** A target that was resolved and prepared; only its row is missing. */
 interface PreparedTarget {
   target: NewTarget;
   mock: NewMock | null;
@@ -39,7 +38,7 @@ export class ConnectionCreation {
     private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
-  /** Resolves the target of a new connection. @throws InvalidInputError, InvalidSourceError, KeyScopeError, GrantLevelError */
+  /** @throws InvalidInputError, InvalidSourceError, KeyScopeError, GrantLevelError */
   async prepare(namespace: OwnedNamespace, body: SetConnectionDto, caller: Caller): Promise<PreparedTarget> {
     const target = await this.targetResolver.resolve(namespace, body, caller);
     if (target.source) Object.assign(target, await this.sourceCompiler.check(target.source, namespace.id));

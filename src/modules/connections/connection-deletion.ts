@@ -38,7 +38,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
     return { success: true };
   }
 
-  /** Deletes the row of a connection and closes its session. @returns false if it does not exist */
+  /** @returns false if it does not exist */
   async delete(actor: Actor, id: string): Promise<boolean> {
     const deleted = await this.connectionsRepository.delete(actor, id);
     if (!deleted) return false;
@@ -61,7 +61,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
     }
   }
 
-  /** Reads what the deletion of a namespace removes. The result revokes its tokens and stops its modules. */
+  /** @returns a function that revokes the tokens and stops the modules of the deleted connections */
   async prepareDeletion({ id: namespaceId }: OwnedNamespace): Promise<() => void> {
     const revoke = await this.credentialsService.prepareRevocation(
       'connection',

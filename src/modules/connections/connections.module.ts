@@ -42,7 +42,6 @@ declare global {
   }
 }
 
-/** Connections to MCP servers. Each kind of target is a module that provides its transport to the core. */
 @Module({})
 export class ConnectionsModule {
   static readonly forRoles = roleModule((env) => ({

@@ -1,14 +1,12 @@
 /**
  * Creates, changes, reads and deletes connections (Spec 4.1 to 4.4).
  *
- * The target of a connection (URL, registry server, source module, uplink, mock) never changes, except that its owner
- * can send another `mcpUrl` while the connection has never worked. Nothing stored for the old address is sent to the
- * new one. A change of the values sent to the server, or of the tools offered, increments `revision`: handles of older
- * revisions close, and the connection is checked again. Creation makes a real round trip and stores the outcome as the
- * status, even a failure. Only a source module that cannot be loaded is rejected and deleted.
+ * The target of a connection never changes, except that its owner can send another `mcpUrl` while the connection has never worked; nothing
+ * stored for the old address is sent to the new one. A change of the values sent to the server, or of the tools offered, increments
+ * `revision`: handles of older revisions close, and the connection is checked again. Creation makes a real round trip and stores the
+ * outcome as the status, even a failure. Only a source module that cannot be loaded is rejected and deleted.
  *
  * Values are compared in clear under the lock of the row, because sealed values differ each time.
- * Quotas of the account: QuotaExceededError.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
@@ -60,8 +58,6 @@ export class ConnectionsService {
   ) {}
 
   /**
-   * Creates a connection.
-   *
    * @param connectionId default: a generated one
    * @param command of the local server of an uplink, which {@link commandOf} returns until it is paired
    * @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError, KeyScopeError; ConflictError for an id that is taken
@@ -91,14 +87,11 @@ export class ConnectionsService {
     }
   }
 
-  /**
-   * Deletes a connection, closes its upstream session (Spec 4.4) and revokes its tokens. @throws ResourceNotFoundError
-   */
+  /** @throws ResourceNotFoundError */
   remove(caller: Caller, namespace: OwnedNamespace, connectionId: string): Promise<SuccessDto> {
     return this.connectionDeletion.remove(caller, namespace, connectionId);
   }
 
-  /** Returns the stored command for the local server of an uplink; null without one, and once it is paired. */
   async commandOf({ id: namespaceId }: OwnedNamespace, connectionId: string): Promise<string | null> {
     const where = { namespaceId, connectionId, targetKind: 'uplink' as const };
     const row = await this.connectionRepository.findOne({ where, select: { id: true, sealedQuery: true } });
@@ -106,13 +99,13 @@ export class ConnectionsService {
     return value?.[1] ?? null;
   }
 
-  /** Validates the body of a new connection or of a change that a form sent. @throws InvalidInputError */
+  /** @throws InvalidInputError */
   checkBody(body: object): Promise<SetConnectionDto> {
     return checkedBody(SetConnectionDto, body);
   }
 
   /**
-   * Reads a connection as the caller can see it: level `call` sees only who has to set it up.
+   * A caller with the level `call` sees only who has to set the connection up.
    *
    * @param caller null: without setup links
    * @throws ResourceNotFoundError
@@ -122,7 +115,10 @@ export class ConnectionsService {
     return this.connectionReader.get(namespace, connectionId, caller);
   }
 
-  /** Returns a page of the connections of a namespace. @param caller null: without setup links @throws InvalidInputError */
+  /**
+   * @param caller null: without setup links
+   * @throws InvalidInputError
+   */
   list(
     namespace: OwnedNamespace,
     caller: Caller | null,
@@ -133,13 +129,12 @@ export class ConnectionsService {
   }
 
   /**
-   * Creates the connection, or changes the members that the body has. The connection is checked at creation, after a
-   * change of the values sent or of the tools offered, and when the body names the target or headers while the
-   * connection is not `connected`. Other changes leave its session open.
+   * Creates the connection, or changes the members that the body has. Checks the connection at creation, after a change of the values sent
+   * or of the tools offered, and when the body names the target or headers while the connection is not `connected`.
    *
    * @param caller a caller with only a grant of the connection cannot create it again if it was deleted meanwhile
-   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError; GrantLevelError
-   *   for `oauth`, which only the owner can set
+   * @throws InvalidInputError, InvalidSourceError, ConflictError, ResourceNotFoundError, KeyScopeError; GrantLevelError for `oauth`, which
+   * only the owner can set
    */
   async set(
     namespace: OwnedNamespace,
@@ -170,8 +165,8 @@ export class ConnectionsService {
   }
 
   /**
-   * Writes the members that differ from the stored ones, compared in clear under the lock of the row. If the address
-   * changes, headers, authorization, recordings, status and setup links are reset to those of a new connection.
+   * Compares in clear under the lock of the row. If the address changes, headers, authorization, recordings, status and setup links are
+   * reset to those of a new connection.
    *
    * @param existing the row that the change was made for
    * @throws ConflictError if the connection has worked or moved since that row was read
@@ -253,7 +248,7 @@ export class ConnectionsService {
     return isNewRevision;
   }
 
-  /** Checks a new connection, and deletes it again if its module cannot be loaded. @throws InvalidSourceError */
+  /** @throws InvalidSourceError */
   private async firstCheck(
     id: string,
     { source }: NewTarget,

@@ -1,12 +1,11 @@
 /**
- * Sends a message of a page to a connection: this process is the client, of revision 2026-07-28, without a socket. The
- * message passes the same checks as a POST at the MCP endpoint of the connection: the access rule, grants of tools, the
- * limit of concurrent calls, `McpServer`, the call log and the last use. The log names the browser session.
+ * Sends a message of a page to a connection: this process is the client, of revision 2026-07-28, without a socket. The message passes the
+ * same checks as a POST at the MCP endpoint of the connection; the log names the browser session.
  *
- * The client declares elicitation by form and by URL: the result can have `resultType: input_required`; the call then
- * continues with the same params, `inputResponses` and `requestState`. Leaving the page cancels the call.
+ * The client declares elicitation by form and by URL: the result can have `resultType: input_required`, and the call then continues with
+ * the same params, `inputResponses` and `requestState`. Leaving the page cancels the call.
  *
- * Fails: as the access rule; 429 beyond the limits of calls. Failures of the upstream are results, not exceptions.
+ * Fails as the access rule does, and with 429 beyond the limits of calls. Failures of the upstream are results, not exceptions.
  */
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
@@ -29,22 +28,18 @@ import { toolsOfConnections } from './core/connections.access.js';
 import { LogRecorder, type CallRecord } from './log/log-recorder.js';
 import { PAGE_CAPABILITIES } from './tools/connection-tools.service.js';
 
-/** The newest progress notifications of a call that are kept. */
 const NOTICES_MAX = 100;
 
 export interface Trial {
-  /** Result of the JSON-RPC reply; absent for an error. */
   result?: JsonObject;
   error?: { code: number; message: string };
-  /** Params of the newest 100 progress notifications, oldest first. */
+  /** The params of the newest 100 notifications, oldest first. */
   progress: JsonObject[];
-  /** The record of the call; null if the connection was not found. */
+  /** Null if the connection was not found. */
   call: ConnectionCall | null;
 }
 
-/**
- * Returns the channel and the caller at the MCP endpoint of a connection. @throws ResourceNotFoundError, SuspendedError
- */
+/** @throws ResourceNotFoundError, SuspendedError */
 export async function targetOf(
   handles: ConnectionHandles,
   { namespace, caller }: Pick<Grant, 'namespace' | 'caller'>,
@@ -70,10 +65,7 @@ export class McpTrial {
   ) {}
 
   /**
-   * Sends one request and waits for its response.
-   *
-   * @param response of the page that sends it: the call is cancelled when its client disconnects
-   * @param onProgress is called with the params of each progress notification
+   * @param response of the page: the call is cancelled when its client disconnects
    * @throws DomainError as the access rule; TooManyError
    */
   async call(

@@ -1,14 +1,12 @@
 /**
  * The upstream handles of this process: one per connection, created by its first call and shared by all callers.
  *
- * The row of a connection is read at most every 5 s (`RowCache`), so most calls need neither a query nor a promise.
- * Every change is published as `connections.changed` with the new `revision`; a handle of another revision closes after
- * its calls. Deletion closes the handle immediately, including the upstream session. `namespaces.deleted` closes all
- * handles of a namespace.
+ * The row of a connection is read at most every 5 s (`RowCache`), so most calls need neither a query nor a promise. Every change is
+ * published as `connections.changed` with the new `revision`, and a handle of another revision closes after its calls; deletion closes it
+ * immediately, including the upstream session.
  *
- * The outcome of each call is written to the status (`status-recorder.ts`), except a timeout of one slow tool; the
- * status of an uplink follows its tunnel. Errors that a person can resolve (authorization, missing values) carry the
- * setup link, but only for callers that can manage the connection.
+ * The outcome of each call is written to the status (`status-recorder.ts`), except a timeout of one slow tool; the status of an uplink
+ * follows its tunnel. Only callers that can manage the connection get a setup link with errors that a person can resolve.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';
@@ -31,7 +29,7 @@ import { ConnectionsRepository, type ChangedConnection } from './connection.repo
 import { ResourceNotFoundError } from './connections.errors.js';
 import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 
-/** Handles of this process. Each can have several upstream sessions. */
+/** Each can have several upstream sessions. */
 const HANDLES_MAX = 50_000;
 
 export type ConnectionHandle = UpstreamHandle<ConnectionOwner>;
@@ -71,14 +69,14 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     });
   }
 
-  /** Returns the handle if the row was read in the last 5 s, without a promise; otherwise null. */
+  /** @returns null, without a promise, unless the row was read in the last 5 s */
   peek({ id: namespaceId }: OwnedNamespace, connectionId: string): ConnectionHandle | null {
     const target = this.targets.peek(keyOf({ namespaceId, connectionId }));
     return target && target.suspended === null ? this.handleTo(target) : null;
   }
 
   /**
-   * Returns the handle of a connection, without a query if the row was read in the last 5 s.
+   * Needs no query if the row was read in the last 5 s.
    *
    * @throws ResourceNotFoundError, SuspendedError
    */
@@ -93,7 +91,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return target;
   }
 
-  /** Returns the target of a connection, at most 5 s old. @throws ResourceNotFoundError */
+  /** The target is at most 5 s old. @throws ResourceNotFoundError */
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const key = keyOf({ namespaceId: namespace.id, connectionId });
     const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
@@ -101,7 +99,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return target;
   }
 
-  /** Opens a handle for a row that was just written and announces it to every process; null if it was deleted. */
+  /** Announces the row that was just written to every process. @returns null if the row was deleted */
   async adopt(id: string): Promise<ConnectionHandle | null> {
     const target = await this.connectionTargets.read({ id });
     if (!target) return null;
@@ -109,7 +107,6 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return this.handleTo(target);
   }
 
-  /** Reads the target from the current row; null if it was deleted. */
   readTarget(id: string): Promise<ConnectionTarget | null> {
     return this.connectionTargets.read({ id });
   }
@@ -128,7 +125,6 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     }
   }
 
-  /** Closes the handle of a deleted connection, and announces the deletion to every process. */
   async deleted(connection: Omit<ChangedConnection, 'revision'>): Promise<void> {
     const ended = this.handles.closeHandle(connection.id, true);
     this.announce({ ...connection, revision: null });
@@ -140,10 +136,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     this.pubSub.announce('connections.changed', change);
   }
 
-  /**
-   * Suspends a connection or, if `reason` is null, reinstates it: within 5 s in every process. @throws
-   * ResourceNotFoundError
-   */
+  /** A null reason reinstates the connection. The change takes effect within 5 s in every process. @throws ResourceNotFoundError */
   async suspend(namespace: string, connectionId: string, caller: Caller, reason: string | null): Promise<void> {
     const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
     const row = isName
@@ -153,7 +146,6 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     this.announce(row, reason !== null);
   }
 
-  /** Closes the handle of a connection and its upstream session. */
   closeHandle(id: string): Promise<void> {
     return this.handles.closeHandle(id);
   }
@@ -216,7 +208,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 }
 
-/** Returns the registry server of a connection; null for other targets and after its deletion. */
+/** @returns null for other targets, and after the server was deleted */
 function serverOf(target: ConnectionTarget): string | null {
   return target.kind === 'server' ? target.serverId : null;
 }

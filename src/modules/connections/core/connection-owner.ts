@@ -21,11 +21,10 @@ interface OwnerServices {
   callHooks: CallHooks;
 }
 
-/** A connection as the owner of its handle: reports the outcome of every call to the status. */
 export class ConnectionOwner implements HandleOwner {
   private readonly logger = new Logger('connections');
 
-  /** @param withheld names of tools that the server listed last and that the owner's choice hides */
+  /** @param withheld names of listed tools that the owner's choice hides */
   constructor(
     public target: ConnectionTarget,
     readonly withheld: ReadonlySet<string>,
@@ -99,7 +98,6 @@ export class ConnectionOwners implements OwnerServices {
     private readonly statusRecorder: StatusRecorder,
   ) {}
 
-  /** @param withheld names of tools that the owner's choice hides */
   ownerOf(target: ConnectionTarget, withheld: ReadonlySet<string>): ConnectionOwner {
     return new ConnectionOwner(target, withheld, this.statusRecorder.observer(target), this);
   }

@@ -21,7 +21,6 @@ const ended = { state: 'error', pace: 'never' } as const;
 const login = { state: 'auth_required', pace: 'never' } as const;
 const values = { state: 'input_required', pace: 'never' } as const;
 
-/** The state, the recheck and the advice for the user of each reason. */
 export const statusReasons = {
   ok: { state: 'connected', pace: 'seldom', nextStep: null },
   never_called: { state: 'disconnected', pace: 'soon', nextStep: 'Call one of its tools.' },
@@ -121,8 +120,7 @@ function status(
 export const neverCalled = status('never_called', 'Not called yet.');
 
 /**
- * Returns the advice for a reason; null for none. The command that pairs a local server names this service: without its
- * variables, that program sends the key to another service.
+ * The command that pairs a local server names this service: without its variables, that program sends the key to another service.
  *
  * @param baseUrl address of this service
  */
@@ -130,10 +128,8 @@ export function nextStepOf(reason: StatusReason, baseUrl: string): string | null
   return statusReasons[reason].nextStep?.replaceAll('{url}', baseUrl) ?? null;
 }
 
-/** The status of an uplink without a tunnel. */
 export const uplinkWaiting = status('uplink_waiting', 'No local server is paired.');
 
-/** The status of an uplink whose local server does not speak MCP. */
 export function uplinkFailed(message: string): ConnectionStatus {
   return status('uplink_failed', message);
 }
@@ -145,12 +141,10 @@ export const failedInside = status(
   'The check failed inside Slipway: its operator finds the error in the log of the service.',
 );
 
-/** Returns the scopes of a challenge as sent; empty if it names none. */
 export function requestedScopes({ challenges }: Pick<ConnectionStatus, 'challenges'>): string {
   return bearerChallenge(challenges ?? [])?.scope ?? '';
 }
 
-/** Returns the status of a connection whose upstream rejects the scopes that were granted. */
 export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatus {
   const scopes = visible(requestedScopes({ challenges }), 200);
   const requested = scopes === '' ? 'more scopes' : `the scopes "${scopes}"`;
@@ -162,10 +156,7 @@ export function scopesRefused({ challenges }: ConnectionStatus): ConnectionStatu
   );
 }
 
-/**
- * Returns the status after a failed call; null if the failure concerns only the call, such as a client that
- * disconnected.
- */
+/** @returns null if the failure concerns only the call, such as a client that disconnected */
 export function statusAfter(failure: unknown): ConnectionStatus | null {
   const error = originalOf(failure);
   const { reason } = failureOf(error);

@@ -16,7 +16,6 @@ export function isConnectionId(id: string): boolean {
   return CONNECTION_ID.test(id);
 }
 
-/** @throws InvalidInputError for an invalid connection id */
 export function requireConnectionId(id: string): void {
   if (isConnectionId(id)) return;
   throw new InvalidInputError(
@@ -24,19 +23,18 @@ export function requireConnectionId(id: string): void {
   );
 }
 
-/** The target that a body names, before the registry is queried. */
+/** What a body names, before the registry is queried. */
 export type RequestedTarget =
   | { kind: 'url'; url: string }
   | { kind: 'server'; name: string }
   | { kind: 'source'; source: StoredSource }
   | { kind: 'uplink' };
 
-/** The target of a new connection, as columns of its row. */
 export interface NewTarget extends Pick<
   Connection,
   'targetKind' | 'mcpUrl' | 'serverId' | 'serverName' | 'source' | 'isStateful'
 > {
-  /** The only tools of the server that the owner of the namespace can call; null for all. */
+  /** The only tools that the owner of the namespace can call; null for all. */
   grantedTools: readonly string[] | null;
   /** Values for a registry server, from the query of its address; the `command` of an uplink. */
   query: QueryValues;
@@ -46,11 +44,7 @@ function targetsOf({ mcpUrl, server, source }: SetConnectionDto): string[] {
   return Object.entries({ mcpUrl, server, source }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/**
- * Reads the target of a new connection.
- *
- * @throws InvalidInputError unless there is exactly one, all other members fit it, and it fits the transport
- */
+/** @throws InvalidInputError unless there is exactly one, all other members fit it, and it fits the transport */
 export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   const targets = targetsOf(body);
   if (body.transport === 'uplink') {
@@ -69,11 +63,7 @@ export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   return { kind: 'url', url: body.mcpUrl as string };
 }
 
-/**
- * Checks a change of a connection that does not exist.
- *
- * @throws InvalidInputError unless the body names a target to create it with
- */
+/** @throws InvalidInputError unless the body names a target to create it with */
 export function requireTarget(connectionId: string, body: SetConnectionDto): void {
   if (body.transport === 'uplink' || targetsOf(body).length > 0) return;
   throw new InvalidInputError(
@@ -87,8 +77,8 @@ export function requireNoMock({ mock }: SetConnectionDto, kind: string): void {
 }
 
 /**
- * Returns the target that a change names; null if it names none. It must be the stored one. The query of an address can
- * change while values are missing, and always for registry servers, whose query contains only values.
+ * Requires that a change names the stored target, and returns null if it names none. The query of an address can change while values are
+ * missing, and always for registry servers, whose query contains only values.
  *
  * @throws ConflictError, InvalidInputError
  */
@@ -109,7 +99,6 @@ export function requireSameTarget(existing: Connection, body: SetConnectionDto):
   return requireNewTarget({ ...body, transport: undefined, headers: undefined, mock: undefined });
 }
 
-/** Returns true if two addresses differ at most in their query. */
 export function isSamePlace(url: string, other: string): boolean {
   const [a, b] = [parseUrl(url), parseUrl(other)];
   return a !== null && b !== null && a.origin === b.origin && a.pathname === b.pathname;
@@ -119,11 +108,7 @@ export function queryOf(address: string): QueryValues {
   return [...(parseUrl(address)?.searchParams ?? [])];
 }
 
-/**
- * Reads a module as published clients send it: one TypeScript file that is its own entrypoint.
- *
- * @throws InvalidInputError for any other shape
- */
+/** Accepts a module only as published clients send it: one TypeScript file that is its own entrypoint. */
 export function requireSource(value: Record<string, unknown>): StoredSource {
   const { kind, entrypoint, sourceFiles, ...rest } = value;
   const [unknown] = Object.keys(rest);

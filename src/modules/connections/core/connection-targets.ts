@@ -23,7 +23,6 @@ export class ConnectionTargets implements OnModuleInit {
     });
   }
 
-  /** Reads the target from the current row; null if it does not exist. */
   async read(where: ByIds): Promise<ConnectionTarget | null> {
     const row = await this.connectionsRepository.findTarget(where);
     if (!row) return null;

@@ -15,10 +15,9 @@ export interface ConnectionTransport<Kind extends ConnectionTarget['kind']> {
   channelTo(target: TargetOf<Kind>): Channel;
 }
 
-/** Returns the bearer token for an upstream; `rejected` is the token that it just rejected with 401. */
+/** @param rejected the token that the upstream just rejected with 401 */
 type Bearer = (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 
-/** Injection tokens of the transports that other directories provide. */
 export const transports = {
   mock: Symbol('ConnectionTransport of mocks'),
   source: Symbol('ConnectionTransport of sources'),
@@ -27,7 +26,7 @@ export const transports = {
 
 type Transports<Kinds extends ConnectionTarget['kind']> = { [Kind in Kinds]: ConnectionTransport<Kind> };
 
-/** The transport of each kind of target. URLs and registry servers are built in. */
+/** URLs and registry servers are built in. */
 @Injectable()
 export class ConnectionTransports implements OnModuleInit {
   private transports!: Transports<ConnectionTarget['kind']>;
@@ -53,7 +52,7 @@ export class ConnectionTransports implements OnModuleInit {
     return transport.channelTo(target);
   }
 
-  /** Opens a channel to a URL that sends no headers and no token. */
+  /** The channel sends no headers and no token. */
   anonymousChannelTo(url: string): Channel {
     return this.httpChannels.channelTo({
       url: new URL(url),
@@ -80,7 +79,7 @@ export class ConnectionTransports implements OnModuleInit {
     return this.serverChannelsService.channelFor(serverId, { id, accountId, serverName, headers, query, bearer });
   }
 
-  /** Returns the token source of one channel; undefined if the connection's own headers authorize it. */
+  /** @returns undefined if the connection's own headers authorize it */
   private bearerOf(id: string, headers: Record<string, string>): Bearer | undefined {
     if (headers.authorization !== undefined) return undefined;
     const owner = { kind: 'connection', id } as const;

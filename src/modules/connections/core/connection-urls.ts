@@ -22,10 +22,7 @@ export class ConnectionUrls {
     return this.serverUrlsService.run(slug);
   }
 
-  /**
-   * Returns the setup page, on which a person authorizes the connection or enters missing values. The link is valid
-   * while the row has this epoch.
-   */
+  /** The link of the setup page is valid while the row has this epoch. */
   setup(id: string, epoch: number, holder: LinkHolder): string {
     return this.setupLinksService.url({ kind: CONNECTION_LINKS, id, epoch, holder });
   }

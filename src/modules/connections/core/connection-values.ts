@@ -15,7 +15,7 @@ type UrlColumns = Pick<Connection, 'mcpUrl' | 'sealedUrl' | 'mcpUrlHash'>;
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}
 
-  /** Lower-cases the names. Null without headers. */
+  /** Lower-cases the names. */
   sealHeaders(id: string, headers: Record<string, string> | undefined): string | null {
     if (headers === undefined || Object.keys(headers).length === 0) return null;
     const lowerCase = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
@@ -40,17 +40,13 @@ export class ConnectionValues {
     return sealedUrl === null ? mcpUrl : this.vault.open(sealedUrl, id);
   }
 
-  /**
-   * Returns the hashes under which rows of this URL are found; null for a URL without a query, which is stored in
-   * clear.
-   */
+  /** Rows of this URL are found by these hashes; null for a URL without a query, which is stored in clear. */
   urlHashes(url: string): string[] | null {
     return hasQuery(url) ? this.vault.hashes(url) : null;
   }
 
   /**
-   * Returns the owner's choices for authorization, and the secret of their client in clear. A body without a secret
-   * keeps the stored one if client and issuer are the same.
+   * A body without a secret keeps the stored one if client and issuer are the same.
    *
    * @throws InvalidInputError for a secret without a client
    */

@@ -26,7 +26,6 @@ interface ConnectionRef extends Pick<
   Connection,
   'id' | 'revision' | 'namespaceId' | 'connectionId' | 'setupEpoch' | 'recordingUntil' | 'tools' | 'callTimeoutMs'
 > {
-  /** The account that owns the namespace. */
   accountId: string;
   ownerName: string;
   namespace: string;
@@ -34,9 +33,7 @@ interface ConnectionRef extends Pick<
   suspended: string | null;
 }
 
-/** An authorization that granted more scopes. */
 interface StepUp {
-  /** ISO 8601. */
   at: string;
   /** As in the challenge. */
   scopes: string;
@@ -60,14 +57,12 @@ export type ConnectionTarget = ConnectionRef &
 
 export type TargetOf<Kind extends ConnectionTarget['kind']> = Extract<ConnectionTarget, { kind: Kind }>;
 
-/** In their order; a name can occur more than once. */
 export type QueryValues = [name: string, value: string][];
 
 export interface StoredMock {
   scenario?: string;
 }
 
-/** A server module (Spec 4.3). */
 export interface StoredSource {
   kind: 'module';
   entrypoint: string;
@@ -107,12 +102,10 @@ export class Connection {
   @Column('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
-  /** CASCADE: connections are deleted with their namespace (Spec 4.13). */
   @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'connections_namespace_fk' })
   namespace: Relation<Namespace>;
 
-  /** The id in the API, unique in its namespace. */
   @Column('text', { name: 'connection_id' })
   connectionId: string;
 
@@ -129,11 +122,10 @@ export class Connection {
   @Column('text', { name: 'mcp_url', nullable: true })
   mcpUrl: string | null;
 
-  /** A URL with a query, sealed by the vault for this row's id; null for other targets and URLs. */
+  /** Sealed by the vault for this row's id; null for targets other than a URL with a query. */
   @Column('text', { name: 'sealed_url', nullable: true, select: false })
   sealedUrl: string | null;
 
-  /** Keyed hash of that URL, for the exact filter. */
   @Column('text', { name: 'mcp_url_hash', nullable: true, select: false })
   mcpUrlHash: string | null;
 
@@ -141,7 +133,7 @@ export class Connection {
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** SET NULL: the connection is kept, with the status `server_deleted`. */
+  /** SET NULL: the connection remains, with the status `server_deleted`. */
   @ManyToOne(() => Server, { nullable: true, onDelete: 'SET NULL' })
   @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'connections_server_fk' })
   server: Relation<Server> | null;
@@ -150,11 +142,9 @@ export class Connection {
   @Column('text', { name: 'server_name', nullable: true })
   serverName: string | null;
 
-  /** Null for targets other than modules. */
   @Column('jsonb', { nullable: true, select: false })
   source: StoredSource | null;
 
-  /** True for a module that keeps sessions. */
   @Column('boolean', { name: 'is_stateful', default: false })
   isStateful: boolean;
 
@@ -169,7 +159,7 @@ export class Connection {
   @Column('jsonb', { default: {} })
   metadata: Metadata;
 
-  /** The tools that the connection offers; null for all. */
+  /** Null offers all tools. */
   @Column('jsonb', { nullable: true })
   tools: ToolChoice | null;
 
@@ -177,7 +167,7 @@ export class Connection {
   @Column('integer', { name: 'call_timeout_ms', nullable: true })
   callTimeoutMs: number | null;
 
-  /** Headers sent upstream, sealed by the vault for this row's id; null without headers. Never returned. */
+  /** Headers sent upstream, sealed by the vault for this row's id; null without headers. */
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 
@@ -185,11 +175,10 @@ export class Connection {
   @Column('text', { name: 'sealed_query', nullable: true, select: false })
   sealedQuery: string | null;
 
-  /** The owner's choices for authorization; null without any. */
   @Column('jsonb', { nullable: true })
   oauth: OAuthChoice | null;
 
-  /** The secret of the client in `oauth`, sealed likewise; null without one. */
+  /** Sealed like the headers. */
   @Column('text', { name: 'sealed_oauth_secret', nullable: true, select: false })
   sealedOauthSecret: string | null;
 
@@ -197,10 +186,7 @@ export class Connection {
   @Column('integer', { name: 'setup_epoch', default: 1 })
   setupEpoch: number;
 
-  /**
-   * Incremented by every change of target, headers, query, oauth, tools, timeout or tunnel, so that no process uses an
-   * older channel. Name, metadata and recording do not change it.
-   */
+  /** Incremented by every change that affects calls, so that no process uses an older channel. */
   @Column('integer', { default: 1 })
   revision: number;
 
@@ -210,7 +196,7 @@ export class Connection {
   @Column('text', { name: 'status_reason', default: 'never_called' })
   statusReason: StatusReason;
 
-  /** The values that the server requires; null unless some are missing or invalid. */
+  /** Null unless values are missing or invalid. */
   @Column('jsonb', { name: 'status_inputs', nullable: true })
   statusInputs: RequiredInputs | null;
 
@@ -221,7 +207,7 @@ export class Connection {
   @Column({ type: 'timestamptz', name: 'status_seen_at', precision: 3, nullable: true, select: false })
   statusSeenAt: Date | null;
 
-  /** The `WWW-Authenticate` headers of the last 401 or 403, for the authorization request. Null before the first. */
+  /** The `WWW-Authenticate` headers of the last 401 or 403, for the authorization request. */
   @Column('jsonb', { name: 'status_challenges', nullable: true, select: false })
   statusChallenges: string[] | null;
 
@@ -229,7 +215,7 @@ export class Connection {
   @Column('jsonb', { name: 'step_ups', default: [], select: false })
   stepUps: StepUp[];
 
-  /** The time of the next recheck, or, during one, the end of its claim; null without rechecks. */
+  /** During a recheck, the end of its claim; null without rechecks. */
   @Column({ type: 'timestamptz', name: 'next_check_at', precision: 3, nullable: true, select: false })
   nextCheckAt: Date | null;
 
@@ -237,15 +223,14 @@ export class Connection {
   @Column('integer', { name: 'check_failures', default: 0, select: false })
   checkFailures: number;
 
-  /** Start of the state. */
   @Column({ type: 'timestamptz', name: 'status_since', precision: 3, default: () => 'now()' })
   statusSince: Date;
 
-  /** Last successful round trip; null before the first. */
+  /** Null before the first successful round trip. */
   @Column({ type: 'timestamptz', name: 'last_ok_at', precision: 3, nullable: true })
   lastOkAt: Date | null;
 
-  /** From the response to `initialize`; null before the first round trip. */
+  /** Null before the first round trip. */
   @Column('jsonb', { name: 'server_info', nullable: true })
   serverInfo: ServerInfo | null;
 

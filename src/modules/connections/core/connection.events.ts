@@ -8,13 +8,11 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** The payload of `connections.changed`, between processes and within one. */
+/** Sent between processes and within one. */
 export interface ConnectionChange {
   /** `<id of the namespace>/<connectionId>` */
   key: string;
-  /** `connections.id` */
   id: string;
-  /** Null for a deleted connection. */
   revision: number | null;
   /** True if it was just suspended: running calls are cancelled. */
   isSuspended?: boolean;
@@ -25,6 +23,6 @@ export interface ConnectionChange {
 export class ConnectionEvents extends EventEmitter<{
   /** A connection changed, in any process. The process that changed it emits this twice. */
   changed: [change: ConnectionChange];
-  /** The upstream returned the result of a call while the calls of the connection are recorded (`recordingUntil`). */
+  /** Emitted only while the calls of the connection are recorded (`recordingUntil`). */
   answered: [connection: { id: string; recordingUntil: Date | null }, call: McpCall, reply: McpReply];
 }> {}

@@ -59,7 +59,7 @@ export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
   return OWN_HEADERS.test(name) ? 'reserved' : null;
 }
 
-/** Returns the problem of upstream headers, as the end of a message; null if they are valid. */
+/** @returns the end of a message; null for valid headers */
 export function headersFault(value: unknown): Fault {
   if (!isObject(value)) return 'must be an object of strings';
   const names = new Set<string>();
@@ -77,7 +77,6 @@ export function headersFault(value: unknown): Fault {
   return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
 }
 
-/** Returns the problem of query values and their names, as the end of a message; null if they are valid. */
 export function queryFault(query: QueryValues): Fault {
   const bytes = Buffer.byteLength(JSON.stringify(query));
   return bytes > VALUES_BYTES_MAX ? `must be at most ${VALUES_BYTES_MAX} bytes together` : null;
@@ -99,10 +98,8 @@ function scopesFault(value: unknown): Fault {
   return null;
 }
 
-/** An http or https URL of an MCP server, without credentials and fragment. */
 export const IsMcpUrl = checkWith('isMcpUrl', urlFault);
 
-/** Any object that jsonb can store. */
 export const IsMetadata = checkWith('isMetadata', metadataFault);
 
 /** Headers for an upstream. The message names the header, never its value. */
@@ -113,7 +110,6 @@ export const IsToolPatterns = checkWith('isToolPatterns', toolPatternsFault);
 
 export const IsScopes = checkWith('isScopes', scopesFault);
 
-/** A string that can be compared with a stored one. */
 export const IsStorableText = checkWith('isStorableText', storableFault);
 
 /** Keeps the value as sent: the transformation of bodies drops members such as `toString`. */

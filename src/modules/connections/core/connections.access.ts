@@ -6,17 +6,16 @@ import { ResourceNotFoundError } from './connections.errors.js';
 
 export const CONNECTION_LINKS = 'connections';
 
-/** Connections are visible only to the owner of the namespace and its grantees; for others they return 404. */
+/** Others than the owner of the namespace and its grantees get 404. */
 export const ownConnections = { owner: 'namespace', missing: () => new ResourceNotFoundError() };
 
-/** For routes that return only what callers need: also open to accounts with the level `call`. */
+/** Also opens to accounts with the level `call`, for routes that return only what callers need. */
 export const callableConnections = { ...ownConnections, may: 'discover' } as const;
 
-/** For calls and lists of tools, which enforce the tools of a grant. */
+/** The routes enforce the tools of a grant themselves. */
 export const toolsOfConnections = { ...ownConnections, byTool: true } as const;
 export const listedTools = { ...callableConnections, byTool: true } as const;
 
-/** For actions that only the owner can take, whatever was granted. */
 export const ownConnectionsOnly = { ...ownConnections, may: 'administer' } as const;
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };
@@ -34,6 +33,6 @@ export const ConnectionController = (path: string) =>
     Controller(`connect/:namespace/:connectionId/${path}`),
   );
 
-/** Declares a route of an MCP endpoint, which the API document leaves out. */
+/** The API document leaves the route out. */
 export const McpSessionRoute = (method: () => MethodDecorator, terms: AccessTerms) =>
   applyDecorators(method(), FastPath(), ApiExcludeEndpoint(), Access('connections:execute', terms));

@@ -7,17 +7,14 @@ import { didYouMean } from '../../../platform/text/nearest.js';
 import { CallFailure } from '../../../mcp/protocol/failures.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../../run/run.errors.js';
 
-/** Where callers that can manage a connection resolve a failure, and the owner's name for all others. */
 export interface SetupWays {
-  /** The setup page, for anyone with the link. */
   url: (holder: LinkHolder) => string;
-  /** The page, only for a person signed in as the holder. */
+  /** Opens only for a person signed in as the holder. */
   personUrl: (holder: LinkHolder) => Promise<string>;
   namespace: string;
   ownerName: string;
 }
 
-/** Names the owner as the one who has to set up a connection, for callers with the level `call`. */
 export function ownerMust(ownerName: string, state: 'auth_required' | 'input_required'): string {
   return state === 'auth_required'
     ? `The MCP server wants authorization. The owner of this connection, ${ownerName}, has to log in.`
@@ -55,10 +52,7 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   }
 }
 
-/**
- * Values are missing or invalid. Published clients match the message for missing ones. Only {@link forReader} adds a
- * link.
- */
+/** Published clients match the message for missing values. Only {@link forReader} adds a link. */
 export class ConnectionInputError extends McpRefusal {
   readonly failure = 'missing values';
   override readonly data: RequiredInputs & { setupUrl?: string };
@@ -79,18 +73,17 @@ export class ConnectionInputError extends McpRefusal {
     return new GuestInputError(ownerMust(ways.ownerName, 'input_required'));
   }
 
-  /** Returns the message with the content of `data`, for clients that do not read it. */
+  /** Includes the content of `data`, for clients that do not read it. */
   get fullMessage(): string {
     return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl ?? SETUP_PAGE} in a browser.`;
   }
 }
 
-/** Values are missing or invalid that the caller cannot enter. */
 class GuestInputError extends McpRefusal {
   readonly failure = 'missing values';
 }
 
-/** {@link ConnectionInputError} for clients that do not read `data`: the message names the values and the setup page. */
+/** For clients that do not read `data`: the message names the values and the setup page. */
 export class ConnectionInputRequiredError extends CallFailure {
   readonly failure = 'missing values';
   readonly original: Error;
@@ -106,10 +99,7 @@ export class ConnectionInputRequiredError extends CallFailure {
   }
 }
 
-/**
- * The namespace, connection or tool does not exist or is hidden from the caller; both responses are equal to the byte.
- * Spec 7 fixes code and message.
- */
+/** A target hidden from the caller gets the same response, equal to the byte. Spec 7 fixes code and message. */
 export class ResourceNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -133,14 +123,12 @@ export class ResourceNotFoundError extends DomainError {
   }
 }
 
-/** Returns the error for a change of the target, which is fixed. */
 export function targetConflict(field: 'mcpUrl' | 'transport' | 'server' | 'source'): ConflictError {
   return new ConflictError(
     `The connection exists with another ${field}: delete it and create it again, or use another id.`,
   );
 }
 
-/** The upstream returned a JSON-RPC error for a tool call. */
 export class ToolError extends errorOf('unprocessable', 'tool_error') {}
 
 /** A problem of a module and its location. Lines and columns count from 1. */
@@ -162,7 +150,6 @@ export class InvalidSourceError extends DomainError {
     this.ownBody = { error: { code: this.code, message, diagnostics } };
   }
 
-  /** The compiled module failed, so the location in its source is unknown. */
   static whileLoading(path: string, message: string): InvalidSourceError {
     return new InvalidSourceError(`The module ${path} cannot be loaded: ${message}`, [
       { path, line: 1, column: 1, message },
@@ -181,7 +168,6 @@ export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   return failure;
 }
 
-/** Returns the failure before {@link withSetupUrl}. */
 export function originalOf<T>(failure: T): T | Error {
   return (failure as { original?: Error } | null)?.original ?? failure;
 }

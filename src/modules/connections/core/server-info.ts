@@ -39,8 +39,8 @@ function iconsOf(icons: unknown[]): Icon[] {
 }
 
 /**
- * Returns the `serverInfo` of an upstream as stored: only the known fields (Spec 2.1) with their own types, in strings
- * that Postgres accepts. Other data of an upstream could make the connection unreadable.
+ * Keeps only the known fields (Spec 2.1) with their own types, in strings that Postgres accepts. Other data of an upstream could make the
+ * connection unreadable.
  */
 export function toStoredServerInfo(info: ServerInfo): ServerInfo {
   const members = record(info);

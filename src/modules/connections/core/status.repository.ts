@@ -12,33 +12,31 @@ import {
   type ConnectionStatus,
 } from './connection-status.js';
 
-/** Before the first recheck of a broken connection. Doubles with each failure, up to an hour. */
+/** The pause doubles with each failure, up to an hour. */
 const FIRST_PAUSE_SECONDS = 60;
 const PAUSE_SECONDS_MAX = 3_600;
 
 const STEP_UP_MS = 60 * 60_000;
 
-/** Connections per statement; the challenges of each can have 16 KB. */
+/** The challenges of each connection can have 16 KB. */
 const ROWS_MAX = 500;
 
-/** The columns of a status and of its start, in the order of all statements that write them. */
 export const STATUS_COLUMNS = 'status_state, status_reason, status_message, status_inputs, status_since';
 
 export interface Observation {
   id: string;
-  /** The revision of the row that was used. Later revisions ignore the observation. */
+  /** Later revisions of the row ignore the observation. */
   revision: number;
   status: ConnectionStatus;
   /** True if the upstream returned a retry time: a connected connection stays connected. */
   isWait?: boolean;
   at: Date;
-  /** Last successful round trip; null without one. */
   okAt: Date | null;
-  /** From the response to `initialize`; null if none was sent. */
+  /** Null if `initialize` was not sent. */
   serverInfo: ServerInfo | null;
 }
 
-/** Writes the status of connections and the time of their next recheck. No other code does. */
+/** No other code writes the status of connections. */
 @Injectable()
 export class StatusesRepository {
   constructor(
@@ -47,11 +45,10 @@ export class StatusesRepository {
   ) {}
 
   /**
-   * Writes observations, at most one per connection. An observation that is older than the stored one, or of an earlier
-   * revision, is ignored.
+   * Ignores an observation that is older than the stored one, or of an earlier revision.
    *
    * @param by a check sets the time of the next recheck; a call does so only if it changes the state
-   * @returns the ids of the rows that were written
+   * @returns the ids of the written rows
    */
   async write(observations: Observation[], by: 'call' | 'check'): Promise<string[]> {
     const ids: string[] = [];
@@ -106,7 +103,6 @@ export class StatusesRepository {
     return ids;
   }
 
-  /** Null if working connections are not rechecked. */
   get recheckSeconds(): number | null {
     const hours = this.env.connectionRecheckHours;
     return hours === 0 ? null : hours * 3_600;

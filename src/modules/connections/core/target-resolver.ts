@@ -34,17 +34,15 @@ const NOWHERE = {
   query: [],
 };
 
-/** The new target of a connection; members that do not change are absent. */
+/** Members that do not change are absent. */
 export interface TargetChange {
   mcpUrl?: string;
   query?: QueryValues;
   isMove?: boolean;
 }
 
-/** The part of an address that identifies a server of this registry. */
 type RegistryAddress = { name: string } | { slug: string };
 
-/** A slug as the first label of a host. */
 const SLUG_HOST = /^([a-z0-9][a-z0-9-]{0,62})\.(.+)$/;
 
 @Injectable()
@@ -85,8 +83,7 @@ export class TargetResolver {
   }
 
   /**
-   * Resolves a change of the target: another query of its address, or, for its owner, another address while the
-   * connection has never worked.
+   * Accepts another query of its address, or, from its owner, another address while the connection has never worked.
    *
    * @param existing with its `source` and sealed URL
    * @returns `isMove`: the address changes, which is valid only if the connection has not worked meanwhile
@@ -126,7 +123,7 @@ export class TargetResolver {
   }
 
   /**
-   * @returns the only tools that the owner can call; null for all
+   * @returns the tools that the owner can call; null for all
    * @throws AccessRequiredError unless the owner of the namespace and the caller can call the server; KeyScopeError
    */
   private async requireCall(
@@ -148,13 +145,11 @@ export class TargetResolver {
     );
   }
 
-  /** Returns the registry server at an address if the owner of the namespace can find it; otherwise null. */
   async serverIdOf(address: string, namespace: OwnedNamespace): Promise<string | null> {
     const registryAddress = registryAddressOf(address, this.env);
     return registryAddress && ((await this.serverAt(registryAddress, namespace))?.id ?? null);
   }
 
-  /** Returns the server with this qualified name if the owner of the namespace can find it; otherwise null. */
   async serverNamed(name: string, namespace: OwnedNamespace): Promise<ServerRef | null> {
     try {
       return await this.serversService.find(parseQualifiedName(name), await this.ownerOf(namespace));
@@ -196,9 +191,8 @@ function unknownServer(name: string): InvalidInputError {
 }
 
 /**
- * Returns the server of this registry that an address names, which is then called without the network: our own run
- * addresses, and those on the hosts of the setting (`https://mcp.example.com/acme/weather[/mcp]`,
- * `https://acme--weather.run.example.com`). Null for any other address.
+ * Recognises our own run addresses, and those on the hosts of the setting (`https://mcp.example.com/acme/weather[/mcp]`,
+ * `https://acme--weather.run.example.com`): their servers are called without the network. Null for any other address.
  */
 export function registryAddressOf(
   address: string,
@@ -221,7 +215,6 @@ export function registryAddressOf(
   return ownPath?.[1] === undefined ? null : { slug: ownPath[1] };
 }
 
-/** Returns the decoded path without the `/mcp` that clients append; null if it cannot be decoded. */
 function segmentsOf({ pathname }: URL): string[] | null {
   try {
     const segments = pathname

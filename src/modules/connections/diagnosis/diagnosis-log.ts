@@ -8,18 +8,16 @@ const EVIDENCE_CHARS_MAX = 400;
 /** Shorter values are not redacted: they also occur in ordinary words. */
 const SECRET_CHARS_MIN = 4;
 
-/** A failed step; later steps are skipped. */
 export class StepFailedError extends Error {
   constructor(
     readonly step: DiagnosisStepName,
-    /** The status of the connection follows from it. */
     readonly reason: Error,
   ) {
     super(step);
   }
 }
 
-/** The steps of a diagnosis with their evidence, without the secrets that the connection sends. */
+/** Keeps the steps of a diagnosis without the secrets that the connection sends. */
 export class DiagnosisLog {
   readonly steps: DiagnosisStepDto[] = [];
   private readonly secrets: string[];
@@ -39,8 +37,6 @@ export class DiagnosisLog {
   }
 
   /**
-   * Runs one step.
-   *
    * @param probe returns the evidence
    * @param toFailure creates an error whose message is safe to return
    * @throws StepFailedError

@@ -1,15 +1,11 @@
 /**
- * Finds out why a connection does not work: `GET …/diagnosis`. The steps are target, DNS, egress rules, socket, TLS,
- * HTTP and the list of tools; each has one line of evidence. The run stops at the first failure.
+ * Finds out why a connection does not work, in steps with one line of evidence each; the first failure ends the run.
  *
- * Network steps use their own socket and send no request (`probes.ts`). The MCP session is opened on a new channel, but
- * the tools are listed in the session that calls use, because a server that opens a new one might have lost that. The
- * outcome becomes the connection's status.
+ * Network steps use their own socket and send no request (`probes.ts`). The MCP session is opened on a new channel, but the tools are
+ * listed in the session that calls use. The outcome becomes the connection's status. If the server requires authorization, `discovery`,
+ * `client` and `token` show how far it gets without a person.
  *
- * If the server requires authorization, `discovery`, `client` and `token` show how far it gets without a person.
- * `client` registers Slipway where the authorization itself would.
- *
- * At most 20 s, 8 concurrently, 3 of them for one account (503 beyond). Evidence never contains the secrets that the
+ * A diagnosis takes at most 20 s; 8 run concurrently, 3 of them for one account (503 beyond). Evidence never contains the secrets that the
  * connection sends, nor the address of a registry server, which only its publisher can see.
  */
 import { Injectable } from '@nestjs/common';
@@ -37,7 +33,6 @@ import { probeSession, probeTools, NetworkProbe, type NetworkPlace } from './pro
 
 const DIAGNOSIS_MS_MAX = 20_000;
 
-/** Concurrent diagnoses of this process and of one account, and the wait for a slot. */
 const CONCURRENT_MAX = 8;
 const CONCURRENT_EACH_MAX = 3;
 const SLOT_WAIT_MS = 5_000;
@@ -73,7 +68,7 @@ export class DiagnosisService {
   ) {}
 
   /**
-   * Runs the steps in sequence, for at most 20 s. Concurrent requests share one diagnosis.
+   * Concurrent requests share one diagnosis.
    *
    * @throws ResourceNotFoundError, NoSlotError
    */
@@ -153,7 +148,7 @@ export class DiagnosisService {
     };
   }
 
-  /** Runs the authorization steps. @returns the step at which an authorization would stop; null if it can begin */
+  /** @returns the step at which an authorization would stop; null if it can begin */
   private async probeLogin(
     target: ConnectionTarget,
     reason: Error,
@@ -206,7 +201,6 @@ export class DiagnosisService {
     }
   }
 
-  /** Null for a hosted server. */
   private async placeOf(
     target: ConnectionTarget & { kind: 'url' | 'server' },
     log: DiagnosisLog,
@@ -247,7 +241,7 @@ export class DiagnosisService {
   }
 }
 
-/** The advice for a failed step, unless the status has a more precise one. */
+/** Used unless the status has more precise advice. */
 const advice: Partial<Record<DiagnosisStepName, string>> = {
   dns: 'check the host name, and that DNS of the service knows it.',
   guard: 'use a public address, or ask the operator to allow this one in EGRESS_ALLOW.',
@@ -260,7 +254,6 @@ const advice: Partial<Record<DiagnosisStepName, string>> = {
 
 const LOGIN_STEPS = ['discovery', 'client', 'token'] as const;
 
-/** The reasons that an authorization resolves. */
 const LOGINS: ReadonlySet<StatusReason> = new Set([
   'unauthorized',
   'insufficient_scope',
@@ -268,7 +261,6 @@ const LOGINS: ReadonlySet<StatusReason> = new Set([
   'authorization_unavailable',
 ]);
 
-/** The advice for an authorization that cannot begin. */
 const loginAdvice: Partial<Record<DiagnosisStepName, string>> = {
   discovery:
     'Ask the operator of the MCP server to fix its metadata. The owner of the connection can PUT it with ' +
@@ -278,11 +270,9 @@ const loginAdvice: Partial<Record<DiagnosisStepName, string>> = {
     '"oauth": {"clientId": …, "clientSecret": …} of a client that is registered there.',
 };
 
-/** The advice for an address that belongs to a publisher. */
 const PUBLISHER = 'ask the publisher of the server: the address is theirs.';
 const ofAddress: ReadonlySet<DiagnosisStepName> = new Set(['dns', 'guard', 'connect', 'tls', 'http', 'era']);
 
-/** Returns the result of a diagnosis and the next step as a message. */
 function verdictOf(
   target: ConnectionTarget,
   failed: StepFailedError | null,
@@ -302,7 +292,6 @@ function verdictOf(
   return `It stops at ${step}: ${act}`;
 }
 
-/** Reasons with less precise advice than the step has. */
 const vague: ReadonlySet<string> = new Set(['unreachable', 'timeout']);
 
 function lowerFirst(sentence: string): string {

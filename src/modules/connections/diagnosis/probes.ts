@@ -16,10 +16,9 @@ export interface NetworkPlace {
   alias: string | null;
 }
 
-/** Codes of errors of Node and OpenSSL in a TLS handshake. */
 const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/;
 
-/** Probes the network path to a server: DNS, egress rules, a socket, TLS. Sends no request. */
+/** Sends no request. */
 export class NetworkProbe {
   private readonly host: string;
 
@@ -59,7 +58,7 @@ export class NetworkProbe {
     await this.dial(url);
   }
 
-  /** Opens socket and TLS in one step; the error shows which of them failed. */
+  /** Opens the socket and TLS together: the error shows which of them failed. */
   private async dial(url: URL): Promise<void> {
     const isSecure = url.protocol === 'https:';
     const startedAt = performance.now();
@@ -89,9 +88,7 @@ export class NetworkProbe {
     return withinDeadline(work, this.msLeft(), `${this.host} did not answer in time.`);
   }
 
-  /**
-   * Returns an error whose message is safe to return. @param hidden the message for readers who cannot see the address
-   */
+  /** The message of the error is safe to return. @param hidden the message for readers who cannot see the address */
   private failure(error: unknown, hidden: string, failure?: 'blocked'): UpstreamFailure {
     const { url, alias } = this.place;
     return alias === null
@@ -100,7 +97,7 @@ export class NetworkProbe {
   }
 }
 
-/** Opens a session with a server. @throws StepFailedError */
+/** @throws StepFailedError */
 export async function probeSession(
   channel: Channel,
   log: DiagnosisLog,
@@ -124,7 +121,7 @@ export async function probeSession(
   }
 }
 
-/** Lists the tools of a server, without calling any. @throws StepFailedError */
+/** Does not call any tool. @throws StepFailedError */
 export async function probeTools(channel: Channel, log: DiagnosisLog, msLeft: () => number): Promise<void> {
   const list = async () => {
     const { length } = await new ToolCatalog(channel).list(msLeft());
@@ -133,13 +130,11 @@ export async function probeTools(channel: Channel, log: DiagnosisLog, msLeft: ()
   await log.run('list', list, requireFailure);
 }
 
-/** Returns the step at which opening the session failed. */
 function stepOf(failure: Error): 'http' | 'era' | 'authorization' {
   const { detail } = failure as DomainError;
   return failureOf(detail instanceof UpstreamError ? detail : failure).step;
 }
 
-/** Rethrows an error that is not a failure of the upstream. */
 function requireFailure(error: unknown): UpstreamFailure {
   if (error instanceof DomainError && statusAfter(error)) return error as UpstreamFailure;
   throw error;

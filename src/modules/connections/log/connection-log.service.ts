@@ -18,8 +18,8 @@ export class ConnectionLogService {
   ) {}
 
   /**
-   * Finds the newest matching calls. A caller with the level `call` reads only its own, over all its keys, apps and
-   * browsers, without console output and failure messages, which can contain content and addresses of the MCP server.
+   * A caller with the level `call` reads only its own calls, over all its keys, apps and browsers, without console output and failure
+   * messages, which can contain content and addresses of the MCP server.
    *
    * @throws ResourceNotFoundError, and the errors of `ConnectionCallsService.find`
    */
@@ -40,7 +40,7 @@ export class ConnectionLogService {
   }
 }
 
-/** Lists every field of the response, so that no other is returned. */
+/** Names every field, so that no other is returned. */
 function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
   const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
   return {

@@ -13,17 +13,12 @@ import { originalOf, ResourceNotFoundError, ToolError } from '../core/connection
 
 const MESSAGE_CHARS_MAX = 1_000;
 
-/**
- * Collects the connection's view of one request. Reads no content except the method, the tool's name, the code of an
- * error and the `isError` of a result.
- */
+/** Reads no content except the method, the tool's name, the code of an error and the `isError` of a result. */
 export class CallRecord extends RequestRecord {
-  /** The row id of the connection that was called; null while unknown, and if it does not exist. */
+  /** Null while unknown, and if the connection does not exist. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
-  /** Receives the recorded call. */
   onRecorded: (call: ConnectionCall) => void = () => undefined;
-  /** Request id and trace context, which are sent upstream. */
   readonly trace: TraceHeaders;
   private errorCode: number | null = null;
   private isToolError = false;
@@ -38,9 +33,7 @@ export class CallRecord extends RequestRecord {
     this.isToolError = this.toolName !== null && isErrorResult(reply);
   }
 
-  /**
-   * Returns the call to record; null for notifications, responses, and requests to a connection that does not exist.
-   */
+  /** @returns null for notifications, responses, and requests to a connection that does not exist */
   finish({ method, url, status }: { method: string; url: string; status: number }): ConnectionCall | null {
     const { connectionId } = this;
     if (connectionId === null || this.isResponse || this.rpcMethod?.startsWith('notifications/')) return null;
@@ -69,7 +62,7 @@ export class CallRecord extends RequestRecord {
     };
   }
 
-  /** Returns the failure as the log shows it. For an upstream error only the code: its message can repeat arguments. */
+  /** Shows only the code of an upstream error: its message can repeat arguments. */
   private shownFailure(): { name: string; message: string } | null {
     const { failure, errorCode } = this;
     if (failure instanceof ResourceNotFoundError) {
@@ -102,7 +95,7 @@ export class LogRecorder {
     private readonly callEvents: CallEvents,
   ) {}
 
-  /** Runs one request and records it at its end. @throws the error of `work` */
+  /** @throws the error of `work` */
   async record<T>(
     request: RecordedRequest,
     origin: CallOrigin | null,

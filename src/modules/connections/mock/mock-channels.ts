@@ -1,14 +1,11 @@
 /**
  * Channels of simulated connections (mocks), which contact no server.
  *
- * A mock keeps the server as it was at its creation, in `connection_mocks`, and has one simulator, chosen by its
- * scenario: a fixture (JSON with `tools`), a recording (`replay:<connectionId>`), prose for the operator's language
- * model (`SIMULATOR_URL`), a state (`fail:<state>`), in which every request fails as in a real connection, or none:
- * values made from the schemas. A lock on the mock's row orders the calls of all processes, so that a fixture or
- * recording advances once per call.
+ * A mock keeps the server as it was at its creation, in `connection_mocks`, and has one simulator, chosen by its scenario: a fixture, a
+ * recording, prose for a language model, a state in which every request fails, or none: values made from the schemas. A lock on the mock's
+ * row orders the calls of all processes, so that a fixture or recording advances once per call.
  *
- * A mock never changes, so it is cached without expiry: 64 MB of JSON. `_meta` marks simulated results, and patterns of
- * schemas that are not checked.
+ * A mock never changes, so it is cached without expiry: 64 MB of JSON.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -45,7 +42,7 @@ import { createHash } from 'node:crypto';
 import { patternsOf } from '../../../platform/json-schema/patterns.js';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 
-/** Cached servers of one process, in characters of JSON. */
+/** Counted in characters of JSON. */
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =
@@ -77,10 +74,8 @@ class ReplaySimulator implements Simulator {
   }
 }
 
-/** The value that is missing in the state `input_required`. */
 const MISSING_HEADER = 'X-Api-Key';
 
-/** `Retry-After` of a mock in the state `429`. */
 const RETRY_AFTER_SECONDS = '5';
 
 /** Replaces the address of the server, which failures of connections never name. */
@@ -181,7 +176,6 @@ export class MockChannels implements ConnectionTransport<'mock'> {
   }
 }
 
-/** Returns the error of a request of a connection in this state. */
 function failureIn(state: MockState, serverName: string): Error {
   if (state === 'auth_required') return new ServerAuthRequiredError(serverName, '', ['Bearer']);
   if (state === 'input_required') {
@@ -199,7 +193,6 @@ function keyOf({ tool, arguments: args }: ToolCall): string {
     .slice(0, 32);
 }
 
-/** Adds to the `_meta` of a tool which patterns of its schemas are not checked, and why. */
 function withUncheckedPatterns(tool: JsonObject): JsonObject {
   const unchecked = ['inputSchema', 'outputSchema'].flatMap((name) =>
     patternsOf(tool[name]).flatMap(({ place, refusal }) =>

@@ -20,7 +20,7 @@ import type { FrozenServer } from './simulator/simulator.js';
 
 const SERVER_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Tools of one server whose inferred schemas are read: each costs a query. */
+/** Reading the inferred schema of a tool costs a query. */
 const INFERRED_MAX = 200;
 
 export interface NewMock {
@@ -29,7 +29,6 @@ export interface NewMock {
   replies: string[];
 }
 
-/** Creates mocks from a snapshot of what a server offers now. */
 @Injectable()
 export class MockCreation {
   constructor(
@@ -67,7 +66,6 @@ export class MockCreation {
     }
     const offers = withinTools(allOffers, grantedTools);
     if (scenario.kind === 'fixture') requireTools(scenario.fixture, offers.tools ?? []);
-    // Inferred schemas of the results of tools without an output schema.
     const names = (offers.tools ?? []).flatMap(({ name, outputSchema }) =>
       isObject(outputSchema) ? [] : [String(name)],
     );
@@ -84,13 +82,13 @@ export class MockCreation {
     return { server, replies };
   }
 
-  /** Runs in the transaction that creates the connection. @param id of its row */
+  /** @param id of the connection's row, which the same transaction creates */
   async insert(id: string, { server, replies }: NewMock, tx: EntityManager): Promise<void> {
     const sealed = replies.map((text) => this.vault.seal(text, id));
     await this.mocksRepository.insert({ id, server, replies: sealed }, tx);
   }
 
-  /** Reads the recorded calls of a connection of this namespace, as JSON strings in their order. */
+  /** Returns JSON strings in the order of the calls. */
   private async readCalls(
     { id: namespaceId, name }: OwnedNamespace,
     connectionId: string,

@@ -20,12 +20,11 @@ export class SimulatorUsage {
 /** A recorded call that a mock replays: a copy that belongs to the mock. */
 @Entity('mock_replies')
 export class MockReply {
-  /** CASCADE: deleted with its mock. */
   @ForeignKey(() => ConnectionMock, { name: 'mock_replies_mock_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
 
-  /** Order of the recording, from 1. */
+  /** Counts from 1. */
   @PrimaryColumn('integer')
   place: number;
 
@@ -34,10 +33,9 @@ export class MockReply {
   sealed: string;
 }
 
-/** A call of a simulated connection. The newest 1,000 of each are stored. */
+/** The newest 1,000 calls of each mock are stored. */
 @Entity('mock_calls')
 export class MockCall {
-  /** CASCADE: deleted with its mock. */
   @ForeignKey(() => ConnectionMock, { name: 'mock_calls_mock_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
@@ -57,10 +55,8 @@ export class MockCall {
   calledAt: Date;
 }
 
-/** The mock of a simulated connection: its server at creation, and the state of its fixture or recording. */
 @Entity('connection_mocks')
 export class ConnectionMock {
-  /** CASCADE: a mock is part of its connection. */
   @ForeignKey(() => Connection, { name: 'connection_mocks_connection_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
@@ -72,7 +68,6 @@ export class ConnectionMock {
   @Column('integer', { default: 0 })
   calls: number;
 
-  /** Uses of each fixture rule and each recorded call, by key. */
   @Column('jsonb', { default: {} })
   uses: UseCounts;
 }

@@ -6,10 +6,9 @@ import { ResourceNotFoundError } from '../core/connections.errors.js';
 import type { Answer, Answerer, FrozenServer, PastCall, ToolCall, UseCounts } from './simulator/simulator.js';
 import { deletionTime } from '../../../platform/database/deletion-time.js';
 
-/** Newest calls of one mock that are stored. */
 const CALLS_MAX = 1_000;
 
-/** Longest arguments and longest result that are stored, as JSON. */
+/** Limits the JSON of the arguments, and that of the result. */
 const TEXT_CHARS_MAX = 16 * 1024;
 
 @Injectable()
@@ -36,7 +35,7 @@ export class MocksRepository {
     );
   }
 
-  /** The newest calls of a mock, oldest first. */
+  /** Oldest first. */
   async recentCalls(id: string, limit: number): Promise<PastCall[]> {
     const newest = await this.database.query<{ seq: number; tool: string; sealed: string }[]>(
       'SELECT seq, tool, sealed FROM mock_calls WHERE connection_id = $1 ORDER BY seq DESC LIMIT $2',
@@ -49,7 +48,7 @@ export class MocksRepository {
   }
 
   /**
-   * Appends a call and computes its result under the lock of the mock's row, which orders the calls of all processes.
+   * Computes the result under the lock of the mock's row, which orders the calls of all processes.
    *
    * @throws ResourceNotFoundError if the connection was deleted
    */
@@ -79,7 +78,7 @@ export class MocksRepository {
     });
   }
 
-  /** Counts a request to the language model. @returns false if a quota of the day is used up */
+  /** @returns false if a quota of the day is used up */
   async countRequest(namespaceId: string, quota: { total: number; namespace: number }): Promise<boolean> {
     const rows = await this.database.query<{ calls: number }[]>(
       `INSERT INTO simulator_days AS d (day, namespace_id, calls)
@@ -95,7 +94,7 @@ export class MocksRepository {
   }
 }
 
-/** Returns the value as JSON; null if it is too long: cut JSON is invalid. */
+/** @returns null if the JSON is too long: cut JSON is invalid */
 function toShortJson(value: unknown): string | null {
   const text = JSON.stringify(value);
   return text.length > TEXT_CHARS_MAX ? null : text;

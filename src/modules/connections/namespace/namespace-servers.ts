@@ -19,13 +19,12 @@ import { PubSub } from '../../../platform/queue/pub-sub.js';
 import { ConnectionEvents } from '../core/connection.events.js';
 import { Connection } from '../core/connection.entity.js';
 
-/** Open aggregate channels of this process. */
 const AGGREGATES_MAX = 1_000;
 
-/** Members of an aggregate, newest first: a namespace can have a million connections. */
+/** Keeps the newest: a namespace can have a million connections. */
 const MEMBERS_MAX = 1_000;
 
-/** Cached member lists, each up to some hundred KB. Changes of connections also drop them immediately. */
+/** Each list has up to some hundred KB. */
 const CACHED_MAX = 200;
 
 @Injectable()
@@ -45,15 +44,12 @@ export class NamespaceMembers implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
-  /** Without a query if they were read in the last 5 s. */
+  /** Needs no query if they were read in the last 5 s. */
   async membersOf(namespaceId: string): Promise<AggregateMembers> {
     return (await this.cachedMembers.get(namespaceId)) ?? { members: [], isCut: false };
   }
 
-  /**
-   * Calls `listener` when a connection of the namespace is created, changed or deleted. @returns a function that
-   * removes the listener
-   */
+  /** @returns a function that removes the listener */
   whenChanged(namespaceId: string, listener: () => void): () => void {
     this.changes.on(namespaceId, listener);
     return () => this.changes.off(namespaceId, listener);
@@ -86,7 +82,6 @@ export class NamespaceMembers implements OnModuleInit {
   }
 }
 
-/** The aggregate MCP endpoints: one channel per namespace and form, shared by all callers. */
 @Injectable()
 export class NamespaceServers implements OnApplicationShutdown {
   private readonly aggregates = new LRUCache<string, AggregateChannel>({

@@ -1,14 +1,13 @@
 import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryGeneratedColumn } from 'typeorm';
 import { Account } from '../../auth/account.entity.js';
 
-/** A probe by an account, without its target and result. The newest 300 of each account are stored. */
+/** Stores no target and no result. The newest 300 probes of each account are kept. */
 @Entity('probes')
 @Index('probes_account', ['accountId', 'startedAt'])
 export class Probe {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** CASCADE: deleted with its account. */
   @ForeignKey(() => Account, { name: 'probes_account_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'account_id' })
   accountId: string;

@@ -1,14 +1,13 @@
 /**
- * Finds out what a connection to a server would find: `POST /accounts/me/probe`. Only the count is stored.
+ * Finds out what a connection to a server would find. Only the count is stored.
  *
- * For a registry server, reads the record and starts nothing. At a URL, lists the first page of tools with the
- * capabilities of a page, and closes the sessions. The era of the endpoint is not remembered. If the server requires
- * authorization, the metadata of its authorization server is read, but no client is registered. If the address is not
- * an MCP endpoint, a second session tries it with `/mcp`. All of it takes at most 8 s.
+ * For a registry server, reads the record and starts nothing. At a URL, lists the first page of tools and closes the sessions; if the
+ * server requires authorization, reads the metadata of its authorization server but registers no client. If the address is not an MCP
+ * endpoint, a second session tries it with `/mcp`. All of it takes at most 8 s.
  *
- * Limits of an account, over all processes: 4 concurrent, 30 per minute, 300 per day (TooManyError). All other failures
- * are results. Blocked addresses and unknown hosts, including those of redirects, share one message, so that nobody
- * learns which names and addresses exist behind Slipway. Messages contain nothing that the server sent.
+ * Limits of an account, over all processes: 4 concurrent, 30 per minute, 300 per day (TooManyError). All other failures are results.
+ * Blocked addresses and unknown hosts share one message, so that nobody learns which names and addresses exist behind Slipway; messages
+ * contain nothing that the server sent.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -94,7 +93,7 @@ export class ProbeService {
     private readonly env: Env,
   ) {}
 
-  /** Validates the body of a probe that a form sent. @throws InvalidInputError */
+  /** @throws InvalidInputError */
   checkBody(body: object): Promise<ProbeBodyDto> {
     return checkedBody(ProbeBodyDto, body);
   }
@@ -117,7 +116,7 @@ export class ProbeService {
     }
   }
 
-  /** Returns the registry server that an address names; null for other addresses. @throws ServerNotFoundError */
+  /** Returns null for other addresses. @throws ServerNotFoundError */
   private async nameAt(mcpUrl: string, caller: Caller): Promise<QualifiedName | null> {
     const address = registryAddressOf(mcpUrl, this.env);
     if (!address) return null;
@@ -204,7 +203,6 @@ export class ProbeService {
     }
   }
 
-  /** Returns true if the egress rules block this URL, or DNS has no address for its host. */
   private async isBlocked(url: URL): Promise<boolean> {
     try {
       return (await this.egress.locate(this.egress.check(url))).refusal !== null;
@@ -213,7 +211,6 @@ export class ProbeService {
     }
   }
 
-  /** Reads the metadata of the authorization that a server requires. */
   private async login(
     { href }: URL,
     headers: Record<string, string>,
@@ -251,7 +248,7 @@ function redirectOf(error: unknown, from: URL): URL | null {
   return typeof location === 'string' ? parseUrl(location, from) : null;
 }
 
-/** Opens a session, reads the first page of tools and closes the session. @throws UpstreamFailure */
+/** @throws UpstreamFailure */
 async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeDto> {
   try {
     const { capabilities, serverInfo, protocolVersion, era } = await channel.open(msLeft());
@@ -273,7 +270,7 @@ async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeD
   }
 }
 
-/** Returns true if an MCP server responds, even if it requires authorization. */
+/** Returns true even if the server requires authorization. */
 async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean> {
   try {
     await channel.open(msLeft());
@@ -285,7 +282,7 @@ async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean>
   }
 }
 
-/** Returns the displayed members of a tool that have the right types. The name is empty if the tool has none. */
+/** Leaves out members of wrong types. The name is empty if the tool has none. */
 function toTool(value: unknown): ProbeToolDto {
   const tool = isObject(value) ? value : {};
   const text = (member: string) => {

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** Recent and running probes of an account, in all processes. */
 export interface ProbeCounts {
   running: number;
   minute: number;
@@ -14,8 +13,6 @@ export class ProbesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Counts a new probe, unless the account has reached a limit.
-   *
    * @param runningMsMax age from which an unfinished probe is not counted as running
    * @returns its id; the counts, without the new one, if a limit is reached
    */
@@ -31,7 +28,6 @@ export class ProbesRepository {
         [accountId, runningMsMax],
       );
       if (counts.running >= max.running || counts.minute >= max.minute || counts.day >= max.day) return counts;
-      // Rows beyond the daily limit are never read.
       await tx.query(
         `DELETE FROM probes WHERE id IN
            (SELECT id FROM probes WHERE account_id = $1 ORDER BY started_at DESC, id OFFSET $2)`,

@@ -15,7 +15,6 @@ import { StatusesRepository, type Observation } from '../core/status.repository.
 
 export type CheckedConnection = Pick<Observation, 'id' | 'revision'>;
 
-/** Opens sessions with upstreams and writes the outcome to the status. */
 @Injectable()
 export class ConnectionCheck {
   constructor(
@@ -27,7 +26,7 @@ export class ConnectionCheck {
   ) {}
 
   /**
-   * Opens the session that calls use, and writes the outcome unless the connection was changed again.
+   * Writes the outcome unless the connection was changed again.
    *
    * @returns the failure; null if the session is open
    * @throws ResourceNotFoundError if the connection was deleted
@@ -47,21 +46,20 @@ export class ConnectionCheck {
     return failure;
   }
 
-  /** Opens and closes a separate session, and writes the outcome. Does nothing for a deleted connection. */
+  /** Uses a separate session. Does nothing for a deleted connection. */
   async runAside(connection: CheckedConnection): Promise<void> {
     const target = await this.connectionHandles.readTarget(connection.id);
     if (target) await this.checkAside(this.connectionTransports.channelTo(target), [connection]);
   }
 
   /**
-   * {@link runAside} for all connections to this URL without credentials. Sends none, not even those that one of them
-   * has received since: the response would not apply to the others.
+   * Serves all connections to this URL that have no credentials. Sends none, not even those that one of them has received since: the
+   * response would not apply to the others.
    */
   runPublic(url: string, group: CheckedConnection[]): Promise<void> {
     return this.checkAside(this.connectionTransports.anonymousChannelTo(url), group);
   }
 
-  /** Writes a status that is known without a check. */
   async record(group: CheckedConnection[], status: ConnectionStatus): Promise<void> {
     await this.write(group, { status, at: new Date(), okAt: null, serverInfo: null });
   }

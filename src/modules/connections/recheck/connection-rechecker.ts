@@ -26,16 +26,16 @@ import {
 } from './recheck.repository.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 
-/** Concurrent checks of this process; at most half of them at one host or for one account. */
+/** At most half of them run at one host or for one account. */
 const CHECKS_MAX = 4;
 
-/** Checks connections that are due. Connections to one public URL cost one dial. */
+/** Connections to one public URL cost one dial. */
 @Injectable()
 export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('connections');
   private readonly slots: KeyedLimiter;
   private isEnding = false;
-  /** Checks of this process, one per shared check; `late`: no slot in time. */
+  /** `late` counts checks without a slot in time. */
   private readonly results: LabeledCounter<'result'>;
 
   constructor(
@@ -67,7 +67,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     this.isEnding = true;
   }
 
-  /** Checks a batch. @returns the number of connections that were due */
+  /** @returns the number of due connections */
   async run(): Promise<number> {
     const claimed = await this.rechecksRepository.claimDue();
     const groups = groupBy(claimed, ({ id, mcpUrl, isShared }) => (isShared && mcpUrl) || id);
@@ -75,10 +75,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     return claimed.length;
   }
 
-  /**
-   * Makes rechecks due after a new release of a server. Every process receives the message; the first one changes the
-   * rows.
-   */
+  /** Every process receives the message about a new release, and the first one changes the rows. */
   private async hastenChecks(serverId: string): Promise<void> {
     try {
       await this.rechecksRepository.hastenBroken(serverId);
@@ -139,9 +136,7 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
     this.isEnding = true;
   }
 
-  /**
-   * Refreshes all tokens that are due, the earliest first. A token that cannot be refreshed does not delay the others.
-   */
+  /** A token that cannot be refreshed does not delay the others. */
   async run(): Promise<void> {
     let due: DueToken[] = [];
     do {

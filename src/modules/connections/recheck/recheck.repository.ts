@@ -6,7 +6,7 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import { StatusesRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
-/** Between two sweeps, which cost two cheap queries if nothing is due. */
+/** A sweep costs two cheap queries if nothing is due. */
 const SWEEP_PAUSE_MS = 4_000;
 
 /** Adds up to half at random, so that processes do not sweep in step. */
@@ -14,17 +14,16 @@ export function sweepPauseMs(): number {
   return SWEEP_PAUSE_MS * (1 + Math.random() / 2);
 }
 
-/** Connections of one claim; those that share a public URL with one of them are claimed as well. */
+/** Connections that share a public URL with one of them are claimed as well. */
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
 
-/** Due connections that one claim postpones because a call has just succeeded. */
+/** Bounds the due connections that are postponed because a call has just succeeded. */
 const POSTPONED_MAX = 1_000;
 
-/** The most overdue connections that a claim considers; at most half a batch goes to one account. */
+/** At most half a batch goes to one account. */
 const CONSIDERED_MAX = 1_000;
 
-/** Concurrent token refreshes. */
 export const REFRESH_BATCH = 20;
 
 export interface ClaimedConnection extends CheckedConnection {
@@ -79,7 +78,6 @@ export class RechecksRepository {
     });
   }
 
-  /** Makes the broken connections to a server due now. */
   async hastenBroken(serverId: string): Promise<void> {
     await this.database.query(
       `UPDATE connections SET next_check_at = now()
@@ -89,8 +87,8 @@ export class RechecksRepository {
   }
 
   /**
-   * Returns due tokens, the earliest first, of connections that worked within the last 24 hours. Others belong to
-   * unused connections: a call would have refreshed them. Skips locked rows, which another process is refreshing.
+   * Returns the earliest first, of connections that worked within the last 24 hours: others are unused, and a call would have refreshed
+   * their tokens. Skips locked rows, which another process is refreshing.
    *
    * @param after continues after this one
    */

@@ -43,7 +43,6 @@ import {
 
 const STEP_UPS_STORED_MAX = 10;
 
-/** The target of a connection, and the values that a person can enter. */
 interface SetupTarget extends PageServer {
   /** Null for code that runs here and does not authorize users. */
   upstreamUrl: string | null;
@@ -65,7 +64,6 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     private readonly accessService: AccessService,
   ) {}
 
-  /** A connection can be authorized at any time. */
   isAuthorizationPending(): Promise<boolean> {
     return Promise.resolve(true);
   }
@@ -124,7 +122,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return this.setupPageService.submit(this.authorization(row, target), form, cookie, holder);
   }
 
-  /** Returns the authorization that a connection begins on its page; null without an authorization server. */
+  /** Null without an authorization server. */
   async loginOf(id: string): Promise<{ owner: CredentialOwner; request: BeginAuthorization } | null> {
     const row = await this.connectionsRepository.findForSetup(id);
     const target = row && (await this.targetOf(row));
@@ -132,9 +130,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return owner && request && { owner, request };
   }
 
-  /**
-   * After an authorization was stored, revokes older links and checks the connection. Does nothing for a deleted one.
-   */
+  /** Revokes older links and checks the connection. Does nothing for a deleted one. */
   async handleAuthorization(id: string): Promise<void> {
     if (!(await this.connectionRepository.manager.transaction((tx) => this.useAuthorization(id, tx)))) return;
     try {
@@ -153,7 +149,6 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     const row = await tx.findOne(Connection, {
       where: { id },
       select: { id: true, statusReason: true, statusChallenges: true, stepUps: true, sealedHeaders: true },
-      // A concurrent PUT may change the headers.
       lock: { mode: 'pessimistic_write' },
     });
     if (!row) return false;
@@ -167,7 +162,6 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return this.connectionsRepository.update(id, change, { endLinks: true }, tx);
   }
 
-  /** Null if no upstream can be called now. */
   private async targetOf(row: Connection, values = this.valuesOf(row)): Promise<SetupTarget | null> {
     const label = `${row.namespace.name}/${row.connectionId}`;
     const url = row.targetKind === 'url' ? this.connectionValues.openUrl(row) : null;
@@ -205,7 +199,6 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     };
   }
 
-  /** Returns the form for missing or invalid values, or for values instead of an authorization. */
   private valuesForm(row: Connection, target: SetupTarget, entered?: EnteredKey): FormView {
     const form = this.formOf(row, target, entered);
     if (row.statusState === 'auth_required') return this.setupPageService.valuesForm(form);
@@ -219,7 +212,6 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return { label, upstreamHost, name, title, description, iconUrl, epoch: row.setupEpoch, fields };
   }
 
-  /** Stores values if they are complete, and checks the connection with them. */
   private async save(row: Connection, target: SetupTarget, form: URLSearchParams): Promise<SetupAnswer> {
     const key = takesKey(row.statusState, target.fields) ? keyIn(form) : NO_KEY;
     const values = mergedValues(this.valuesOf(row), target.fields, form, key);
@@ -241,7 +233,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return { view: await this.outcome(id, target, key.header), status: 200 };
   }
 
-  /** The page after values were stored: success, or the form with the next link. */
+  /** Shows success, or the form with the next link. */
   private async outcome(id: string, before: SetupTarget, header: string): Promise<SetupView> {
     const row = await this.connectionsRepository.findForSetup(id);
     if (!row) throw SetupPageError.unknownLink();
@@ -262,7 +254,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   }
 }
 
-/** Returns true if a connection waits for authorization, or its stored authorization currently returns no token. */
+/** An authorization is possible while the connection waits for one, and while its stored one returns no token. */
 function mayAuthorize({ statusState, statusReason }: Connection): boolean {
   return statusState === 'auth_required' || statusReason === 'authorization_unavailable';
 }
@@ -273,9 +265,7 @@ function targetAt(label: string, upstreamUrl: string | null, fields: RunFormFiel
   return { label, upstreamUrl, upstreamHost, fields, ...(adapter !== undefined && { adapter }) };
 }
 
-/**
- * Returns the connection's name for people, and how its MCP server describes itself. A `data:` icon needs no request.
- */
+/** A `data:` icon needs no request. */
 function namesOf({ name: ownName, connectionId, serverInfo }: Connection): Omit<PageServer, 'label' | 'upstreamHost'> {
   const { title, name, description, icons = [] } = serverInfo ?? { name: '' };
   const icon = icons.find(({ src }) => src.startsWith('data:image/'));

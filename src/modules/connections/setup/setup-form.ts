@@ -1,10 +1,8 @@
 /**
- * The form on the setup page of a connection, as pure functions: its values by field, the changes of a submission, and
- * the problem of each field in words for end users.
+ * The form on the setup page of a connection, as pure functions.
  *
- * Configuration fields are `headers.NAME` and `query.NAME`. A key or token in a header that the person names is
- * `key.header` (default `Authorization`) and `key.value`; it is stored as that header, by the header rules of `PUT
- * /connect/{namespace}/{connectionId}`.
+ * Configuration fields are `headers.NAME` and `query.NAME`. A key or token is `key.value`, in the header `key.header` that the person names
+ * (default `Authorization`); it is stored as that header, by the header rules of `PUT /connect/{namespace}/{connectionId}`.
  */
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { keyFields, type SetupField } from '../../oauth/setup/setup.types.js';
@@ -12,10 +10,8 @@ import type { RunFormField, StoredValues } from '../../releases/releases.types.j
 import type { ConnectionState } from '../core/connection-status.js';
 import { headerNameFault, headersFault, queryFault } from '../core/connection.validators.js';
 
-/** A key or token as entered, in a header that the person names. */
 export interface EnteredKey {
   header: string;
-  /** Empty without one. */
   value: string;
 }
 
@@ -25,7 +21,7 @@ export const NO_KEY: EnteredKey = { header: DEFAULT_HEADER, value: '' };
 
 const keyField = { allowed: null, control: 'line', limits: {}, isStored: false, fault: null } as const;
 
-/** Returns true if a person can enter a key or token: authorization is needed, and no other field is for it. */
+/** A person can enter a key if authorization is needed and no other field is for it. */
 export function takesKey(state: ConnectionState, fields: readonly RunFormField[]): boolean {
   const hasOne = fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name));
   return state === 'auth_required' && !hasOne;
@@ -36,7 +32,7 @@ export function keyIn(form: URLSearchParams): EnteredKey {
   return { header: text(keyFields.name) || DEFAULT_HEADER, value: text(keyFields.value) };
 }
 
-/** Returns the fields for a key or token, with their problems. Keeps the entered name of the header, not the key. */
+/** Keeps the entered name of the header, not the key. */
 export function keyFieldsFor({ header, value }: EnteredKey = NO_KEY): SetupField[] {
   const nameFault = {
     invalid: `“${header.slice(0, 40)}” cannot be the name of a header. It is one word, such as x-api-key.`,
@@ -69,7 +65,7 @@ export function keyFieldsFor({ header, value }: EnteredKey = NO_KEY): SetupField
 
 const UNSENDABLE = 'It may have only plain letters, digits and signs, and no line breaks.';
 
-/** Empties fields that show the default of the schema: it applies without being stored. */
+/** The default of the schema applies without being stored. */
 export function leaveDefaults(fields: RunFormField[], form: URLSearchParams): void {
   for (const field of fields) {
     const name = nameInForm(field);
@@ -81,10 +77,7 @@ export function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>
   return `${place}.${name}`;
 }
 
-/**
- * Returns the fields after a submission, with their problems. `isStored` describes the stored values, not the submitted
- * ones.
- */
+/** `isStored` describes the stored values, not the submitted ones. */
 export function checkedFields(
   submitted: RunFormField[],
   stored: RunFormField[],
@@ -102,10 +95,7 @@ export function checkedFields(
   });
 }
 
-/**
- * Merges submitted values into the stored ones. An empty field keeps the stored value; names outside `fields` are
- * ignored.
- */
+/** An empty field keeps the stored value. */
 export function mergedValues(
   { headers, query }: StoredValues,
   fields: RunFormField[],
@@ -122,7 +112,7 @@ export function mergedValues(
   return key.value === '' ? next : { ...next, headers: { ...next.headers, [key.header.toLowerCase()]: key.value } };
 }
 
-/** Returns the problem of the values as a whole, besides those of single fields; null if they are valid. */
+/** Checks the values as a whole, besides those of single fields; null if they are valid. */
 export function valuesFault({ headers, query }: StoredValues): string | null {
   const fault = headersFault(headers) ?? queryFault(query);
   return fault === null ? null : 'These values are too long or too many to be stored together.';

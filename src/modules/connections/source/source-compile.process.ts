@@ -12,16 +12,13 @@ export interface SourceCompileRequest {
 
 export type SourceCompileAnswer = { code: string; isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
 
-/** Packages that every module can import, bundled with their own dependencies. */
+/** Every module can import these, bundled with their own dependencies. */
 const PACKAGE = /^(?:zod|@modelcontextprotocol\/sdk)(?:\/|$)/;
 
-/** Files that these imports can resolve to. */
 const PACKAGE_FILE = /\/node_modules\/(?:zod|@modelcontextprotocol\/sdk)\//;
 
-/** Name and namespace of the module for esbuild. */
 const ENTRY = 'module';
 
-/** Diagnostics of one response. */
 const DIAGNOSTICS_MAX = 20;
 
 // Only the parent stops this process: a signal to the whole service would look like an error of the module.
@@ -44,7 +41,7 @@ async function compile({ name, contents }: SourceCompileRequest): Promise<Source
   }
 }
 
-/** Bundles the module, with or without its packages. @throws BuildFailure */
+/** @throws BuildFailure */
 async function bundle(request: SourceCompileRequest, isWithoutPackages: boolean): Promise<string> {
   const { outputFiles } = await esbuild({
     entryPoints: [ENTRY],

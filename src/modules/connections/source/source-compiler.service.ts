@@ -1,12 +1,12 @@
 /**
- * Compiles the TypeScript modules of connections with esbuild, in a process with all isolation that this host has. Of
- * Slipway's files, it sees only the code and the packages.
+ * Compiles the TypeScript modules of connections with esbuild, in a process with all isolation that this host has; of Slipway's files, it
+ * sees only the code and the packages.
  *
- * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content, so that equal modules
- * are compiled once; the 200 used last are kept. Two compilations run concurrently, one per namespace.
+ * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content, so that equal modules are compiled once; the
+ * 200 used last are kept.
  *
- * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list, and beyond
- * 512 MB or 20 s. NoSlotError after waiting 15 s.
+ * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list, and beyond 512 MB or 20 s.
+ * NoSlotError after waiting 15 s.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
@@ -30,21 +30,21 @@ import type { SourceCompileAnswer, SourceCompileRequest } from './source-compile
 /** A module that bundles the MCP SDK and zod takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
-/** Memory that Node and esbuild reserve in addition to the heap. */
+/** Node and esbuild reserve it in addition to the heap. */
 const RESERVED_MB = 512;
 
-/** Directory of the compiled sources in the sandbox, and the script in it. */
+/** Contains the script and its code in the sandbox. */
 const CODE = 'dist/src';
 const SCRIPT = 'modules/connections/source/source-compile.process.js';
 
-/** Concurrent compilations of this process, half of them per namespace, and the wait for a slot. */
+/** Each namespace gets at most half of them. */
 const CONCURRENT_MAX = 2;
 const SLOT_WAIT_MS = 15_000;
 
-/** Compiled modules on disk, about 1.4 MB each; the least recently used are removed. */
+/** A file has about 1.4 MB; the least recently used are removed. */
 const CACHED_MAX = 200;
 
-/** Part of every cache key; incremented when the compilation changes. */
+/** Part of every cache key: increment it when the compilation changes. */
 const VERSION = '2';
 
 @Injectable()
@@ -61,9 +61,8 @@ export class SourceCompiler {
   }
 
   /**
-   * Compiles a module, even if it is cached.
+   * Compiles a module even if it is cached.
    *
-   * @param namespaceId a namespace gets at most half of the slots
    * @returns `isStateful`: the module keeps sessions
    * @throws InvalidSourceError, NoSlotError
    */
@@ -71,22 +70,15 @@ export class SourceCompiler {
     return this.slots.run(namespaceId, () => this.compile(source));
   }
 
-  /**
-   * Returns the file of the compiled module, which is compiled first if it is not cached.
-   *
-   * @throws InvalidSourceError, NoSlotError
-   */
+  /** @throws InvalidSourceError, NoSlotError */
   async compiledFile(source: StoredSource, namespaceId: string): Promise<string> {
     const file = this.fileOf(source);
     const now = new Date();
-    // The files used least recently are removed.
     await utimes(file, now, now).catch(() => this.check(source, namespaceId));
     return file;
   }
 
-  /**
-   * Compiles one file that a person sent. @throws as {@link compiledFile}; InvalidInputError for another kind of file
-   */
+  /** @throws as {@link compiledFile}; InvalidInputError for another kind of file */
   async compileFile(file: { path: string; contents: string }, namespaceId: string): Promise<Buffer> {
     const source = requireSource({ kind: 'module', entrypoint: file.path, sourceFiles: [file] });
     return readFile(await this.compiledFile(source, namespaceId));
@@ -101,7 +93,6 @@ export class SourceCompiler {
       if ('diagnostics' in answer) {
         const { length } = answer.diagnostics;
         const count = length === 1 ? 'one fault' : `${length} faults`;
-        // Published clients print the diagnostics as a list.
         const message = `The module ${source.entrypoint} cannot be compiled: ${count}.`;
         throw new InvalidSourceError(message, answer.diagnostics);
       }
@@ -125,7 +116,6 @@ export class SourceCompiler {
       dir,
       folders: {
         [CODE]: await realpath(compiledRoot),
-        // Declares the code as ES modules.
         'package.json': join(compiledRoot, '../../package.json'),
         node_modules: await realpath(packages),
       },

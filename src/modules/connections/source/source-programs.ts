@@ -17,7 +17,6 @@ import { SourceCompiler } from './source-compiler.service.js';
 /** Modules of connections have no secrets and no egress rules of their own. */
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
-/** Runs the modules of connections as programs, in processes with the role `host`. */
 @AccountQuotas({
   owners: {
     connectionId: 'SELECT n.account_id FROM connections c JOIN namespaces n ON n.id = c.namespace_id WHERE c.id = $1',

@@ -5,7 +5,6 @@ import { HostedChannelsService } from '../../../hosting/mcp/hosted-channels.serv
 import type { ConnectionTransport } from '../core/connection-transports.js';
 import type { TargetOf } from '../core/connection.entity.js';
 
-/** Calls the modules of connections in a sandbox. */
 @Injectable()
 export class SourceTransport implements ConnectionTransport<'source'> {
   constructor(private readonly hostedChannelsService: HostedChannelsService) {}

@@ -28,11 +28,10 @@ import { statusAfter } from '../core/connection-status.js';
 import { Connection } from '../core/connection.entity.js';
 import { LogRecorder, type CallRecord, type RecordedRequest } from '../log/log-recorder.js';
 
-/** Connections of one response, and concurrent requests to their upstreams. */
+/** Limits the connections of one response, and the concurrent requests to their upstreams. */
 const NAMESPACE_CONNECTIONS_MAX = 100;
 const NAMESPACE_PARALLEL = 8;
 
-/** Timeout of each of these requests. */
 const NAMESPACE_WAIT_MS = 5_000;
 
 /**
@@ -41,18 +40,17 @@ const NAMESPACE_WAIT_MS = 5_000;
  */
 type ListedTool = JsonObject & { name: string; needsElicitation?: boolean };
 
-/** Capabilities of a page as a client: some servers list a tool only to clients that they can ask for input. */
+/** Some servers list a tool only to clients that they can ask for input. */
 export const PAGE_CAPABILITIES = { elicitation: { form: {}, url: {} } };
 
-/** The only tools that the caller was granted; undefined or null: all. */
+/** Undefined and null stand for all tools. */
 type GrantedTools = readonly string[] | null | undefined;
 
 export interface RestToolCall {
   namespace: OwnedNamespace;
   connectionId: string;
-  /** Name of the tool, or its path in the tree of tools. */
   path: string;
-  /** The arguments as JSON; empty means `{}`. */
+  /** JSON; empty means `{}`. */
   body: string;
   /** Null: Slipway itself. */
   caller: Caller | null;
@@ -61,7 +59,7 @@ export interface RestToolCall {
 
 type ListedConnection = Pick<Connection, 'connectionId' | 'name' | 'statusState' | 'statusMessage'>;
 
-/** Lists and calls the tools of connections. JSON of upstreams is passed on unchanged. */
+/** JSON of upstreams is passed on unchanged. */
 @Injectable()
 export class ConnectionToolsService {
   constructor(
@@ -72,20 +70,17 @@ export class ConnectionToolsService {
     private readonly logRecorder: LogRecorder,
   ) {}
 
-  /** @throws ResourceNotFoundError, SuspendedError for a connection that cannot be called */
+  /** @throws ResourceNotFoundError, SuspendedError */
   async requireConnection(namespace: OwnedNamespace, connectionId: string): Promise<void> {
     await this.connectionHandles.find(namespace, connectionId);
   }
 
-  /** Returns the channel of a connection, for requests outside MCP. @throws ResourceNotFoundError, SuspendedError */
+  /** Serves requests outside MCP. @throws ResourceNotFoundError, SuspendedError */
   channel(namespace: OwnedNamespace, connectionId: string): Promise<Pick<Channel, 'request'>> {
     return this.connectionHandles.find(namespace, connectionId);
   }
 
-  /**
-   * Returns `{"tools": […]}` as JSON. @param granted the only tools of the caller @throws ResourceNotFoundError,
-   * UpstreamFailure
-   */
+  /** Returns `{"tools": […]}` as JSON. @throws ResourceNotFoundError, UpstreamFailure */
   async list(namespace: OwnedNamespace, connectionId: string, granted: GrantedTools): Promise<string> {
     const handle = await this.connectionHandles.find(namespace, connectionId);
     return toolsText(
@@ -103,11 +98,10 @@ export class ConnectionToolsService {
   }
 
   /**
-   * Lists the tools for a page, which shows the last known ones if the server does not respond within 5 s.
+   * Returns the last known tools if the server does not respond within 5 s.
    *
    * @param ask queries the server if its list is older than it allows
-   * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice
-   *   hides
+   * @returns tools: null while the server has listed none in this process; withheld: names that the owner's choice hides
    * @throws ResourceNotFoundError
    */
   async listKnown(
@@ -137,9 +131,8 @@ export class ConnectionToolsService {
   }
 
   /**
-   * Calls a tool, records the call, and returns its `CallToolResult` as JSON, `isError` results included.
+   * Returns a `CallToolResult` as JSON, `isError` results included.
    *
-   * @param request method, address and headers for the record
    * @throws ResourceNotFoundError, InvalidInputError, ToolError, UpstreamFailure
    */
   call(request: RecordedRequest, response: Pick<ServerResponse, 'statusCode'>, call: RestToolCall): Promise<string> {
@@ -193,8 +186,8 @@ export class ConnectionToolsService {
   }
 
   /**
-   * Lists the tools of the newest 100 connections of a namespace, as a JSON object keyed by connection id. A failing
-   * upstream does not fail the others, and one that requires authorization is not called.
+   * Lists the newest 100 connections as a JSON object keyed by connection id. A failing upstream does not fail the others, and one that
+   * requires authorization is not called.
    */
   async listNamespace(namespace: OwnedNamespace): Promise<string> {
     const rows = await this.connectionRepository.find({
@@ -236,7 +229,7 @@ export class ConnectionToolsService {
   }
 }
 
-/** Returns the result of a tool as JSON. @throws ToolError for a JSON-RPC error */
+/** @throws ToolError for a JSON-RPC error */
 export function resultText({ error, result, text }: McpReply): string {
   if (error) {
     const { code, message, data } = error;
@@ -245,19 +238,18 @@ export function resultText({ error, result, text }: McpReply): string {
   return result ? slice(text, result) : '{}';
 }
 
-/** @throws the error of `work` with its {@link fullMessage} */
+/** @throws the error of `work` with a message that includes its `data` */
 function withFullMessage<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw fullMessage(error);
   });
 }
 
-/** Returns the error with the message that includes what MCP clients read in its `data`. */
 function fullMessage(error: unknown): unknown {
   return error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
 }
 
-/** Returns the name of the tool at a path. @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
+/** @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
 async function nameOf(
   handle: ConnectionHandle,
   path: string,
@@ -269,10 +261,7 @@ async function nameOf(
   return match.tool.name;
 }
 
-/**
- * Returns the error for a tool that the upstream did not list or the caller was not granted, with the most similar
- * name.
- */
+/** Covers tools that the upstream did not list and that the caller was not granted, and names the most similar tool. */
 function unknownTool(
   { catalog, owner: { target } }: ConnectionHandle,
   path: string,
@@ -285,7 +274,7 @@ function withinGrant(tools: ListItem[], granted: GrantedTools): ListItem[] {
   return granted ? tools.filter(({ name }) => granted.includes(name)) : tools;
 }
 
-/** Returns true if the upstream lists no such tool; false even if it does not return the list. */
+/** Returns false as well if the upstream does not return the list. */
 async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
   try {
     const match = await handle.catalog.find(name, timeoutMs);
@@ -300,7 +289,7 @@ function toolsText(tools: ListItem[]): string {
   return `{"tools":[${tools.map(withInputSchema).join(',')}]}`;
 }
 
-/** Returns the tool as JSON with the `inputSchema` that each tool has (Spec 2.4), even if its server sends none. */
+/** Adds the `inputSchema` that each tool has (Spec 2.4). */
 function withInputSchema({ text }: ListItem): string {
   return (memberText(text, 'inputSchema') ?? 'null') === 'null'
     ? withMember(text, 'inputSchema', '{"type":"object"}')

@@ -34,28 +34,27 @@ import { TunnelMovedError } from './uplink.errors.js';
  */
 const GRACE_MS = 2_000;
 
-/** Head of a request to the process that holds a tunnel. Content of other parties is the body. */
+/** The head of a request to the process that holds the tunnel; content of other parties is the body. */
 export type UplinkRequest =
   | { kind: 'open'; timeoutMs: number }
   | {
-      /** The body is the params, if any. */
+      /** The body is the params. */
       kind: 'request';
       timeoutMs: number;
       method: string;
       hasParams: boolean;
       wantsNotifications: boolean;
       profileKey: string | null;
-      /** Log level that the caller set. */
       level?: string;
-      /** True if the caller can respond to requests of the local server. */
+      /** The caller can respond to requests of the local server. */
       canRespond: boolean;
     }
   /** The body is the ListenFilter. */
   | { kind: 'listen'; timeoutMs: number }
-  /** The client's response to the `client-request` message with this id. The body is the ClientAnswer. */
+  /** Responds to the `client-request` message with this id. The body is the ClientAnswer. */
   | { kind: 'client-answer'; id: string };
 
-/** One message of the response. `text` is the unchanged message of the local server. */
+/** `text` is the unchanged message of the local server. */
 export type UplinkMessage =
   | { type: 'identity'; identity: UpstreamIdentity }
   | { type: 'notification'; method: string; text: string }
@@ -65,13 +64,10 @@ export type UplinkMessage =
 
 type TimedRequest = Exclude<UplinkRequest, { kind: 'client-answer' }>;
 
-/** Reads one message. @returns the result of the request; undefined while it is incomplete */
+/** @returns undefined while the result is incomplete */
 type Reader<T> = (message: UplinkMessage) => T | undefined;
 
-/**
- * A tunnel of another process. Requests of the local server to the client arrive as messages of the response; each
- * response of the client is a separate request.
- */
+/** Requests of the local server to the client arrive as messages of the response; each response of the client is a separate request. */
 export class RemoteUplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
   private readonly path: string;
@@ -172,14 +168,12 @@ export class RemoteUplinkChannel implements Channel {
 const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message: 'The client did not answer' } };
 
 class RemoteAnswer<T> {
-  /** Rejects with a TunnelMovedError or an UpstreamFailure. */
   readonly value: Promise<T>;
   /** Settles at the end of the response. Never rejects. */
   readonly ended: Promise<void>;
   private readonly stream: MessageStream;
   private readonly timer: SilenceTimer;
   private isSettled = false;
-  /** Requests of the local server that the client has not responded to. */
   private suspensions = 0;
   private resolve: (value: T) => void = () => undefined;
   private reject: (error: Error) => void = () => undefined;
@@ -245,7 +239,7 @@ class RemoteAnswer<T> {
   }
 }
 
-/** An unreachable process counts as dead; its tunnels count as closed when its lease expires. */
+/** An unreachable process counts as dead, and its tunnels close when its lease expires. */
 function upstreamFailure(error: Error): Error {
   if (error instanceof RequestRefusedError) return new TunnelMovedError();
   if (error instanceof ProcessUnreachedError) return new UplinkDisconnectedError(false);

@@ -10,7 +10,6 @@ import { ConflictError, TooManyError, UnavailableError } from '../../../platform
 export const TUNNELS_MAX = 20_000;
 export const TUNNELS_EACH_MAX = TUNNELS_MAX / 4;
 
-/** Limits the tunnels of this process, in total and per account. */
 @Injectable()
 export class TunnelLimits {
   private readonly limiter = new KeyedLimiter(TUNNELS_EACH_MAX, TUNNELS_MAX);
@@ -22,7 +21,10 @@ export class TunnelLimits {
     });
   }
 
-  /** Counts a tunnel. @returns a function to call when the tunnel has closed @throws TooManyError, UnavailableError */
+  /**
+   * @returns a function to call when the tunnel has closed
+   * @throws TooManyError, UnavailableError
+   */
   acquire(accountId: string): () => void {
     const leave = this.limiter.acquire(accountId);
     if (leave) return leave;

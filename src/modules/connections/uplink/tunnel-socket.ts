@@ -5,10 +5,10 @@ import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/cl
 import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { boundExceeded } from '../../../platform/text/json-bounds.js';
 
-/** Close codes of RFC 6455 section 7.4.1 that Slipway sends. */
+/** Slipway sends these codes of RFC 6455 section 7.4.1. */
 type CloseCode = 1001 | 1008 | 1011 | 1013;
 
-/** Time for the peer to confirm a close frame; then the socket is terminated. */
+/** The peer has this time to confirm a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;
 
 /** A peer that does not respond to the first ping counts as ready after this time. */
@@ -16,14 +16,13 @@ const READY_MS_MAX = 1_000;
 
 const MB = 1024 * 1024;
 
-/** Size limit of a frame. A smaller one above the message limit fails its call, but the tunnel stays open. */
+/** A smaller frame above the message limit fails its call, but the tunnel stays open. */
 export const FRAME_BYTES_MAX = 4 * MESSAGE_BYTES_MAX;
 
-/** A WebSocket to one local server, with its channel. */
 export class TunnelSocket implements FramePort {
   readonly channel: UplinkChannel;
   readonly ready: Promise<void>;
-  /** The peer's first violation of the protocol, as a message; null without one. */
+  /** The peer's first violation of the protocol, as a message. */
   fault: string | null = null;
   private readonly logger = new Logger('uplink');
   private unansweredPings = 0;
@@ -74,7 +73,7 @@ export class TunnelSocket implements FramePort {
     this.shut(1001, 'closing');
   }
 
-  /** Closes the tunnel. Running calls fail now, without waiting for the peer to close. */
+  /** Running calls fail now, without waiting for the peer to close. */
   shut(code: CloseCode, reason: string): void {
     this.endTunnel();
     if (this.socket.readyState !== this.socket.OPEN) return;
@@ -83,12 +82,12 @@ export class TunnelSocket implements FramePort {
     this.socket.once('close', () => clearTimeout(timer));
   }
 
-  /** Closes the tunnel if its peer has asked for it: ws reports that only after the TCP connection has closed. */
+  /** ws reports that a peer wants to close only after the TCP connection has closed. */
   endIfClosing(): void {
     if (this.socket.readyState !== this.socket.OPEN) this.endTunnel();
   }
 
-  /** Sends a ping. Disconnects a peer that did not respond to the last two. */
+  /** Disconnects a peer that did not respond to the last two pings. */
   ping(): void {
     if (this.socket.readyState !== this.socket.OPEN) return;
     if (this.unansweredPings >= 2) {

@@ -16,7 +16,6 @@ import { TunnelMovedError } from './uplink.errors.js';
 const MOVING_MS = 10_000;
 const MOVING_POLL_MS = 100;
 
-/** Routes calls of uplink connections to their tunnels, in this process or over internal HTTP in another one. */
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
   /** A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
@@ -40,7 +39,6 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     });
   }
 
-  /** Returns a channel of the connection that outlives single tunnels. */
   channelTo({ id }: { id: string }): Channel {
     return {
       open: (timeoutMs) => this.runOnTunnel(id, (channel) => channel.open(timeoutMs)),
@@ -52,11 +50,7 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     };
   }
 
-  /**
-   * Runs `work` with the channel of the current tunnel.
-   *
-   * @throws UplinkDisconnectedError if there is none, and the errors of `work`
-   */
+  /** @throws UplinkDisconnectedError if there is none, and the errors of `work` */
   private async runOnTunnel<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
     for (let isRetry = false; ; isRetry = true) {
       try {
@@ -64,16 +58,12 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
       } catch (error) {
         if (!(error instanceof TunnelMovedError)) throw error;
       }
-      // Nothing was sent to a local server, so the work can be repeated.
       if (isRetry) await this.whileMoving();
       this.owners.drop(id);
     }
   }
 
-  /**
-   * Returns the channel of the current tunnel, in this process or another one. @throws UplinkDisconnectedError,
-   * UpstreamError
-   */
+  /** @throws UplinkDisconnectedError, UpstreamError */
   private async current(id: string): Promise<Channel> {
     const local = this.uplinkTunnels.channelOf(id);
     if (local) return local;

@@ -16,8 +16,8 @@ export class UplinkTunnel {
   epoch: string;
 
   /**
-   * Number of this tunnel, which grows with every pairing: a process that held an earlier tunnel of the connection can
-   * no longer change anything. A string, because a bigint does not fit a number.
+   * Grows with every pairing: a process that held an earlier tunnel of the connection can no longer change anything. A string, because a
+   * bigint does not fit a number.
    */
   @Column({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   tunnel: string;

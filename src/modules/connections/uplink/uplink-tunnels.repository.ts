@@ -24,19 +24,15 @@ export interface TunnelOwner {
 export interface TunnelClaim {
   /** The epoch of the claiming process is still valid. */
   isCurrent: boolean;
-  /** Number of the new tunnel; null if another one is open, or the epoch is not valid. */
+  /** Null if another tunnel is open, or the epoch is not valid. */
   tunnel: string | null;
 }
 
-/**
- * Rows of tunnels: which process holds the tunnel of a connection. Every statement names its tunnel, so that a replaced
- * tunnel changes neither the row nor the status of the connection.
- */
+/** Every statement names its tunnel, so that a replaced tunnel changes neither the row nor the status of the connection. */
 @Injectable()
 export class UplinkTunnelsRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** Moves the tunnels that the process still holds to its new epoch. */
   async adopt(processId: string, epoch: string, tx: EntityManager): Promise<void> {
     await tx.query('UPDATE uplink_tunnels SET epoch = $2 WHERE process_id = $1', [processId, epoch]);
   }
@@ -50,8 +46,6 @@ export class UplinkTunnelsRepository {
   }
 
   /**
-   * Makes a process the holder of the connection's tunnel, if none is open or `force` is set.
-   *
    * @param ended tunnels that are closed although their rows still exist
    * @throws ResourceNotFoundError if the connection was deleted
    */
@@ -83,7 +77,6 @@ export class UplinkTunnelsRepository {
     return LogNamesRepository.find(this.database, 'connection', connectionId);
   }
 
-  /** Returns the live tunnel of a connection; null without one. */
   async owner(connectionId: string): Promise<TunnelOwner | null> {
     const [row] = await this.database.query<TunnelOwner[]>(
       `SELECT t.tunnel, t.process_id AS "processId", p.address AS url
@@ -98,10 +91,7 @@ export class UplinkTunnelsRepository {
     return (await this.database.query<unknown[]>('SELECT FROM connections WHERE id = $1', [connectionId])).length > 0;
   }
 
-  /**
-   * Sets the connection of a tunnel to `connected`, and deletes its command. @returns null if the tunnel was replaced
-   * meanwhile
-   */
+  /** Also deletes the command of the connection. @returns null if the tunnel was replaced meanwhile */
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
     const [[row]] = await this.database.query<[ChangedConnection[]]>(
       `UPDATE connections c
@@ -116,10 +106,9 @@ export class UplinkTunnelsRepository {
   }
 
   /**
-   * Releases tunnels and sets the status of their connections. Ignores replaced tunnels and those of deleted
-   * connections.
+   * Also sets the status of the connections.
    *
-   * @returns the connections that were changed
+   * @returns the connections that were changed, without replaced tunnels
    */
   async release(names: TunnelName[], { state, reason, message }: ConnectionStatus): Promise<ChangedConnection[]> {
     if (names.length === 0) return [];
@@ -141,7 +130,7 @@ export class UplinkTunnelsRepository {
     return rows;
   }
 
-  /** Returns the tunnels of processes whose lease has expired. */
+  /** Returns tunnels of processes whose lease has expired. */
   listAbandoned(): Promise<TunnelName[]> {
     return this.database.query<TunnelName[]>(
       `SELECT held.connection_id AS "connectionId", held.tunnel FROM uplink_tunnels held WHERE NOT ${ownerLives('held')}`,

@@ -1,16 +1,13 @@
 /**
- * Tunnels to local servers: WebSockets that the command line tool opens (`uplink.gateway.ts`). A connection has at most
- * one, in one process; other processes forward their calls to it (`uplink-channels.ts`).
+ * Tunnels to local servers: WebSockets that the command line tool opens (`uplink.gateway.ts`). A connection has at most one, in one
+ * process; other processes forward their calls to it (`uplink-channels.ts`).
  *
- * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which numbers the tunnel;
- * of two concurrent pairings, the greater number wins. Topics: `uplinks.paired` closes an older tunnel;
- * `uplinks.moving` announces that a process stops. A tunnel closes when its key or grant is revoked or expires, its
- * connection is deleted, or the connection or its namespace is suspended. Its row is deleted shortly afterwards:
- * pairings in this process take it over, others wait for the deletion.
+ * A pairing claims the row in `uplink_tunnels` for this process and the epoch of its lease, which numbers the tunnel; of two concurrent
+ * pairings, the greater number wins. The row of a closed tunnel is deleted shortly afterwards: pairings in this process take it over,
+ * others wait for the deletion.
  *
- * The published client stops after the close reasons `replaced` and `deleted`, and reconnects after `lease lost` and
- * `restarting`. Rejects with ConflictError (use `force`), TooManyError for the share of the account, UnavailableError
- * if the lease is lost or the process stops.
+ * The published client stops after the close reasons `replaced` and `deleted`, and reconnects after `lease lost` and `restarting`. Rejects
+ * with ConflictError (use `force`), TooManyError for the share of the account, UnavailableError if the lease is lost or the process stops.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -48,27 +45,22 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Time for calls through tunnels when this process stops; other calls wait for the next tunnel. */
+/** Other calls wait for the next tunnel. */
 const FINISH_MS = 5_000;
 const FINISH_POLL_MS = 50;
 
-/** Time in which another process deletes the row of a closed tunnel. */
 const RELEASE_MS = 1_000;
 const RELEASE_POLL_MS = 50;
 
 export interface Pairing {
-  /** `connections.id` */
   connectionId: string;
   namespaceId: string;
-  /** Account whose share of tunnels is counted. */
   accountId: string;
   /** Key of the handshake: its tunnels close when it is revoked or expires. */
   keyId: string;
-  /** The handshake, open as long as its tunnel. */
   open?: OpenRequest;
-  /** True to replace an open tunnel. */
   force: boolean;
-  /** Releases the share of {@link TunnelLimits} when the tunnel has closed or was not paired. */
+  /** To be called when the tunnel has closed or was not paired. */
   leave: () => void;
 }
 
@@ -76,7 +68,6 @@ interface HeldTunnel extends Pairing {
   tunnel: string;
   socket: TunnelSocket;
   pings: Repeat;
-  /** To call when the tunnel has closed: its key holds it no longer. */
   release: () => void;
 }
 
@@ -90,7 +81,7 @@ const TAKEN = 'Another local server is paired with this connection: stop it, or 
 export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
   private readonly logger = new Logger('uplink');
   private readonly tunnels = new Map<string, HeldTunnel>();
-  /** Closed tunnels that are not yet released, with the status of their connections. */
+  /** Stores the status that the connections of closed tunnels get on release. */
   private readonly unreleased = new Map<TunnelName, ConnectionStatus>();
   private isStopping = false;
 
@@ -128,10 +119,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     this.schedule.every('maintenance of tunnels', this.processRegistry.leaseMs / 3, () => this.maintain());
   }
 
-  /**
-   * Releases all tunnels, then closes each after its calls with a reason that makes local servers reconnect, to any
-   * process.
-   */
+  /** Releases all tunnels before it closes them, with a reason that makes local servers reconnect to any process. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     const all = [...this.tunnels.values()];
@@ -155,12 +143,11 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     if (!(await this.uplinkTunnelsRepository.owner(connectionId))) throw new UplinkDisconnectedError();
   }
 
-  /** Returns the channel of a connection's tunnel; null if this process holds none. */
   channelOf(connectionId: string): UplinkChannel | null {
     return this.tunnels.get(connectionId)?.socket.channel ?? null;
   }
 
-  /** Returns the channel of exactly this tunnel; null if this process does not hold it. */
+  /** @returns null unless this process holds exactly this tunnel */
   channelNamed(connectionId: string, tunnel: string): UplinkChannel | null {
     const heldTunnel = this.tunnels.get(connectionId);
     return heldTunnel?.tunnel === tunnel ? heldTunnel.socket.channel : null;
@@ -196,7 +183,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** @returns the number of the new tunnel @throws ConflictError, UnavailableError, ResourceNotFoundError */
+  /** @throws ConflictError, UnavailableError, ResourceNotFoundError */
   private async claim({ connectionId, force }: Pairing): Promise<string> {
     const { id } = this.processRegistry;
     const deadline = performance.now() + RELEASE_MS;
@@ -234,7 +221,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     void this.openSession(tunnel);
   }
 
-  /** Opens the MCP session; the identity of the local server sets the connection to `connected`. */
+  /** The identity of the local server sets the connection to `connected`. */
   private async openSession(heldTunnel: HeldTunnel): Promise<void> {
     try {
       const { serverInfo } = await heldTunnel.socket.channel.open(PROGRAM_START_MS);
@@ -252,7 +239,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     }
   }
 
-  /** Called when either side has closed the socket. */
   private onClosed(heldTunnel: HeldTunnel): void {
     heldTunnel.leave();
     heldTunnel.pings.stop();
@@ -286,7 +272,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     adopt: (epoch, tx) => this.uplinkTunnelsRepository.adopt(this.processRegistry.id, epoch, tx),
   };
 
-  /** Closes tunnels that this process lost, releases closed ones, and those of dead processes. */
   private async maintain(): Promise<void> {
     for (const [ended, status] of this.unreleased) {
       await this.release(ended, status);
@@ -297,7 +282,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     const ownTunnels = await this.uplinkTunnelsRepository.heldBy(this.processRegistry.id);
     for (const heldTunnel of before) {
       if (ownTunnels.has(heldTunnel.tunnel)) continue;
-      // The published client stops after "replaced" and "deleted", and must reconnect after "lease lost".
       heldTunnel.socket.shut(1001, await this.lossOf(heldTunnel));
     }
     await this.announceAll(

@@ -22,18 +22,17 @@ import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
 
-/** The path of a connection, and the form that older clients use. */
+/** Includes the form that older clients use. */
 const PATH = ['', 'connect', ':namespace', ':connectionId'];
 const OLDER_PATH = [...PATH, 'uplink'];
 
 const rule: AccessRule = { scope: 'connections:write', serves: true, ...ownConnections };
 
-/** For other paths, which return 404 for every valid key. */
+/** Other paths return 404 for every valid key. */
 const missingRule: AccessRule = { scope: 'connections:read' };
 
 /**
- * Accepts the WebSocket handshakes of local servers, which Express routes cannot serve. Rejections are plain HTTP
- * responses; the published client shows their reason phrase.
+ * Express routes cannot serve WebSocket handshakes. Rejections are plain HTTP responses; the published client shows their reason phrase.
  */
 @Injectable()
 export class UplinkGateway {
@@ -98,7 +97,7 @@ export class UplinkGateway {
     );
   }
 
-  /** Opens the socket. @returns null if the peer has closed it */
+  /** @returns null if the peer has closed it */
   private accept(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | null {
     let opened: WebSocket | null = null;
     this.server ??= new (ws().WebSocketServer)({

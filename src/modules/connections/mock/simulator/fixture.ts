@@ -18,12 +18,11 @@ import {
 import type { SchemaSimulator } from './schema-simulator.js';
 import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
-/** A state of a mock; a number is the HTTP status that its server returns. */
+/** A number is the HTTP status that the server of the mock returns. */
 export type MockState = 'auth_required' | 'input_required' | '429' | '502';
 
 type Scenario =
   | { kind: 'none' }
-  /** `replay:{connectionId}` */
   | { kind: 'replay'; connectionId: string }
   | { kind: 'fixture'; fixture: Fixture }
   /** `fail:{state}`: every request fails as in a connection in this state. */
@@ -65,14 +64,13 @@ export class FixtureSimulator implements Simulator {
   }
 }
 
-/** One rule of a tool: the calls it matches, and their result. */
 export interface FixtureRule {
-  /** Members that the arguments of a call must have; empty matches any arguments. */
+  /** Members that the arguments of a call must have. Empty matches any arguments. */
   arguments: JsonObject;
   /** Null: a value made from the tool's schema. */
   result: ToolResult | null;
   delayMs: number;
-  /** Calls it applies to; later ones use the next matching rule. Infinity without a limit. */
+  /** Later calls use the next matching rule. Infinity without a limit. */
   times: number;
 }
 
@@ -82,7 +80,7 @@ const DELAY_MS_MAX = 60_000;
 const TIMES_MAX = 1_000_000;
 
 /**
- * Reads a scenario as a fixture: a JSON object with `tools`. Null for other scenarios.
+ * @returns null unless the scenario is a JSON object with `tools`
  *
  * @throws InvalidInputError with the JSON path of the problem
  */
@@ -144,7 +142,7 @@ function readResult({ result, error }: JsonObject, path: string): ToolResult | n
 
 const RESULT_FORM = 'must be a string, or an MCP result: an object with content or structuredContent';
 
-/** Reads an MCP result. Without `content`, its structured content is repeated as text. */
+/** A result without `content` repeats its structured content as text. */
 function readToolResult(result: JsonObject, path: string): ToolResult {
   requireMembers(result, ['content', 'structuredContent', 'isError', '_meta'], path);
   const { content, structuredContent, isError, _meta } = result;
@@ -176,8 +174,8 @@ function fail(path: string, problem: string): never {
 }
 
 /**
- * Returns true if a value has all that is expected: objects can have more members, lists must have equal length, other
- * values must be equal. Recursion goes as deep as the fixture.
+ * Objects can have more members than expected, lists must have equal length, other values must be equal. Recursion goes as deep as the
+ * fixture.
  */
 function matches(expected: unknown, value: unknown): boolean {
   if (Array.isArray(expected)) {

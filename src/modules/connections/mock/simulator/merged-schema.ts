@@ -1,10 +1,10 @@
 import { referenced } from '../../../../platform/json-schema/references.js';
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
 
-/** References followed, and parts merged, for one schema. */
+/** Counts followed references and merged parts of one schema. */
 const PARTS_MAX = 100;
 
-/** Returns a schema merged with its local references and `allOf` parts. A value that is not a schema becomes `{}`. */
+/** Merges local references and `allOf` parts. A value that is not a schema becomes `{}`. */
 export function mergedSchema(schema: unknown, root: unknown, budget = { left: PARTS_MAX }): JsonObject {
   budget.left -= 1;
   if (!isObject(schema) || budget.left < 0) return {};
@@ -16,7 +16,6 @@ export function mergedSchema(schema: unknown, root: unknown, budget = { left: PA
   return [rest, ...parts].reduce(mergeSchemas, {});
 }
 
-/** Intersects two schemas, keyword by keyword. */
 function mergeSchemas(base: JsonObject, other: JsonObject): JsonObject {
   const merged: JsonObject = { ...base };
   for (const [keyword, value] of Object.entries(other)) {
@@ -54,7 +53,7 @@ function properties(base: JsonObject, other: JsonObject): JsonObject {
   return merged;
 }
 
-/** Returns the alternatives of a schema, at most 100, each merged with the keywords around them; empty without any. */
+/** Returns at most 100 alternatives, each merged with the keywords around them; empty without any. */
 export function variantsOf(schema: JsonObject, root: unknown, budget = { left: PARTS_MAX }): JsonObject[] {
   const { oneOf, anyOf, ...rest } = schema;
   const choices = Array.isArray(oneOf) ? oneOf : anyOf;

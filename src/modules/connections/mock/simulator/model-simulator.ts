@@ -3,36 +3,27 @@ import type { SchemaSimulator, ToolModel } from './schema-simulator.js';
 import { fallback, markResult, simulatorMark } from './simulator.js';
 import type { Answerer, SimulatedCall, Simulator, ToolResult } from './simulator.js';
 
-/** A call of a mock's tool, with allowed arguments. */
 export interface ModelledCall extends SimulatedCall {
   namespaceId: string;
-  /** Prose of the mock's creator; null without it. */
   scenario: string | null;
   definition: ToolModel;
-  /** Returns why the output schema forbids a structured result; null if it is valid. */
+  /** @returns null for a valid result */
   outputFault: (result: JsonObject) => Promise<string | null>;
-  /** Counts a request to the model. Returns false if a quota of the day is used up. */
+  /** Returns false if a quota of the day is used up. */
   countRequest: (quota: { total: number; namespace: number }) => Promise<boolean>;
 }
 
 /** The model has no result. Callers see the message, so it must not name hosts or keys. */
 export class MockModelError extends Error {}
 
-/** The language model of mocks. */
 export interface MockModelProvider {
-  /**
-   * Returns the result of a call. @throws MockModelError, whose message is the reason why the result is made from the
-   * schemas
-   */
+  /** @throws MockModelError, whose message is the reason why the result is made from the schemas */
   resultOf(call: ModelledCall): Promise<ToolResult>;
 }
 
 type MockContext = Pick<ModelledCall, 'namespaceId' | 'scenario' | 'countRequest'>;
 
-/**
- * Uses the results of a language model if they arrive in time and satisfy the schema; otherwise they are made from the
- * schemas. Each result is marked with its source.
- */
+/** Replaces a result that is late or breaks the schema by one made from the schemas. */
 export class ModelSimulator implements Simulator {
   constructor(
     private readonly schema: SchemaSimulator,

@@ -1,17 +1,15 @@
-/** Longest string that is generated; a pattern that needs more is unsupported. */
+/** A pattern that needs a longer string is unsupported. */
 const CHARS_MAX = 10_000;
 
-/** The characters of generated strings, in order of preference: ASCII, letters and digits first. */
+/** In order of preference: ASCII, letters and digits first. */
 const CHARS = ['a', 'A', '0', '-', ...Array.from({ length: 95 }, (_none, at) => String.fromCharCode(32 + at))];
 
-/** One character, class or escape of a pattern, or the start of a group. */
 const ATOM = /\\[^]|\[\^?(?:\\[^]|[^\]\\])*\]|\((?:\?:)?|[^]/y;
-/** How often an atom is repeated; empty for once. */
+/** An empty match stands for once. */
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,?)(\d*)\})?\??/y;
 
 /**
- * Returns a short string that a regular expression of JSON Schema is likely to match: the first alternatives, and as
- * few repetitions as possible. Works in one pass; anchors are ignored.
+ * Returns a short string that a regular expression of JSON Schema is likely to match, with as few repetitions as possible.
  *
  * @param turn varies the characters, and adds that many repetitions where the pattern allows them
  * @returns null for look-around, back-references, and a string over 10,000 characters
@@ -46,10 +44,7 @@ export function textOfPattern(pattern: string, turn: number): string | null {
   return groups.length === 1 ? groups[0].text : null;
 }
 
-/**
- * Returns a character that an atom matches, empty for an anchor; undefined if none of ASCII does, or RegExp rejects the
- * atom.
- */
+/** @returns empty for an anchor, undefined if no ASCII character matches or RegExp rejects the atom */
 function charOf(atom: string, turn: number): string | undefined {
   if (/^(?:[$^]|\\[bB])$/.test(atom)) return '';
   if (/^[^\\[.]$/.test(atom)) return atom;

@@ -14,7 +14,6 @@ import {
   type ToolResult,
 } from './simulator.js';
 
-/** Jobs of the thread that runs tenants' work. */
 const CHECK = 'platform/json-schema/schema-check.job.js';
 const VALUE = 'modules/connections/mock/simulator/schema-value.job.js';
 
@@ -22,21 +21,16 @@ const TOO_SLOW = 'take too long to check against the schema';
 
 export interface ToolModel {
   tool: JsonObject;
-  /** JSON. */
   inputSchema: string;
-  /** The schema of structured results: the declared or else the inferred one. Null without any. */
+  /** The declared or else the inferred schema; null without any. */
   outputSchema: string | null;
 }
 
-/**
- * Makes results from the schemas of a server alone: no network, clock, randomness or state. A result is a function of
- * tool and arguments.
- */
+/** Needs no network, clock, randomness or state. A result is a function of tool and arguments. */
 export class SchemaSimulator implements Simulator {
-  /** Filled on first use. */
   private readonly models = new Map<string, ToolModel>();
 
-  /** @param namespaceId of the mock; schemas are compiled in its turn */
+  /** @param namespaceId schemas are compiled in the turn of this namespace */
   constructor(
     private readonly server: FrozenServer,
     private readonly namespaceId: string,
@@ -46,9 +40,7 @@ export class SchemaSimulator implements Simulator {
     return (await this.refusal(call)) ?? this.accepted(call);
   }
 
-  /**
-   * Returns the error for arguments that the input schema forbids, as SDK servers phrase it; null if they are valid.
-   */
+  /** Phrases the error as SDK servers do. */
   async refusal({ tool, arguments: args }: ToolCall): Promise<Answerer | null> {
     const { inputSchema } = this.tool(tool);
     const refuse = (reason: string) => toAnswerer(errorResult(`MCP error -32602: Input validation error: ${reason}`));
@@ -57,7 +49,6 @@ export class SchemaSimulator implements Simulator {
     return fault ? refuse(`Invalid arguments for tool ${tool}: ${fault}`) : null;
   }
 
-  /** Returns the problem of a structured result; null if it is valid. */
   async outputFault({ outputSchema }: ToolModel, value: unknown): Promise<string | null> {
     const fault = outputSchema === null ? null : await this.check(outputSchema, value);
     return fault === undefined ? 'the output schema cannot be checked' : fault;
@@ -73,7 +64,6 @@ export class SchemaSimulator implements Simulator {
     const tool = this.server.tools?.find((candidate) => candidate.name === name);
     if (!tool) throw new Error(`The simulated server has no tool ${name}`);
     const inferred = this.server.inferred?.[name];
-    // Structured results are objects.
     const inferredObject = inferred?.type === 'object' ? inferred : null;
     const outputSchema = isObject(tool.outputSchema) ? tool.outputSchema : inferredObject;
     return {
@@ -83,10 +73,7 @@ export class SchemaSimulator implements Simulator {
     };
   }
 
-  /**
-   * Returns the result for valid arguments: a value of the output schema, which repeats arguments under equal names;
-   * without a schema, the arguments as text.
-   */
+  /** The result is a value of the output schema, which repeats arguments under equal names; without a schema, the arguments as text. */
   async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {
     const { outputSchema } = this.tool(name);
     if (outputSchema === null) return toAnswerer(textResult(textOf(name, args)));
@@ -97,13 +84,13 @@ export class SchemaSimulator implements Simulator {
     return toAnswerer(errorResult(`The simulated tool ${name} has no result: ${reason}`));
   }
 
-  /** Returns the problem of a value; null if it is valid, undefined if the schema cannot be used. */
+  /** @returns null for a valid value, undefined if the schema cannot be used */
   private check(schema: string, value: unknown): Promise<string | null | undefined> {
     return orWhenEnded(tenantThread.run<typeof checkJob>(this.namespaceId, CHECK, { schema, value }), TOO_SLOW);
   }
 }
 
-/** Returns the result of a job; `other` if the job was stopped. */
+/** @param other replaces the result of a job that was stopped */
 function orWhenEnded<T, Other>(work: Promise<T>, other: Other): Promise<T | Other> {
   return work.catch((error: unknown) => {
     if (error instanceof ThreadJobEndedError) return other;

@@ -1,10 +1,9 @@
 /**
- * Makes a value for a JSON Schema in one pass: the first example, the default, the first choice of an enumeration, or
- * the smallest value that the bounds, the format or the pattern allow. Arguments of a call are repeated under equal
- * names if the schema allows them. Optional members and one item of a list are added down to five levels.
+ * Makes a value for a JSON Schema in one pass: the first example, the default, the first choice of an enumeration, or the smallest value
+ * that the keywords allow. Arguments of a call are repeated under equal names if the schema allows them.
  *
- * Contradictory keywords are not resolved: {@link satisfyingValue} checks the whole value, and treats a schema as
- * unsatisfiable if the value fails. Examples and known values are checked only against the schema of their position.
+ * Contradictory keywords are not resolved: {@link satisfyingValue} checks the whole value, and treats a schema as unsatisfiable if the
+ * value fails. Examples and known values are checked only against the schema of their position.
  */
 import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';
@@ -16,22 +15,23 @@ import { plainName } from './simulator.js';
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
-/** Values in one result, and characters of one string; a schema that needs more is unsatisfiable here. */
+/** Limits the values in one result, and the characters of one string; a schema that needs more counts as unsatisfiable. */
 const VALUES_MAX = 20_000;
 
-/** No value satisfies the schema, or only one that is too large. */
 export class UnsatisfiableError extends Error {}
 
 /**
- * Returns a value for a schema; it can still break the schema. @param hint values such as a call's arguments @throws
- * UnsatisfiableError
+ * The value can still break the schema.
+ *
+ * @param hint values such as a call's arguments
+ * @throws UnsatisfiableError
  */
 export function valueFor(schema: unknown, hint?: unknown): unknown {
   return new ValueMaker(schema).value(schema, [], hint, 0);
 }
 
 /**
- * Returns a value that passes the check: with the known values, or without them if they cannot satisfy the schema.
+ * Uses the known values unless they cannot satisfy the schema.
  *
  * @throws UnsatisfiableError if none is found
  */
@@ -52,7 +52,10 @@ class ValueMaker {
 
   constructor(private readonly root: unknown) {}
 
-  /** @param place index of the item in its list, which makes values differ @throws UnsatisfiableError */
+  /**
+   * @param place index of the item in its list, which makes values differ
+   * @throws UnsatisfiableError
+   */
   value(declared: unknown, path: string[], hint: unknown, place: number): unknown {
     this.valueCount += 1;
     if (declared === false || path.length > DEPTH_MAX || this.valueCount > VALUES_MAX) throw new UnsatisfiableError();
@@ -79,10 +82,7 @@ class ValueMaker {
     return textFor(schema, path.findLast((name) => !/^\d+$/.test(name)) ?? 'text', place);
   }
 
-  /**
-   * Returns the alternative with the type of the known value; otherwise the first one that is not null or not nested
-   * deeper.
-   */
+  /** Prefers the type of the known value; otherwise the first alternative that is not null or not nested deeper. */
   private variant(schema: JsonObject, path: string[], hint: unknown): JsonObject {
     const variants = variantsOf(schema, this.root);
     const suits = (variant: JsonObject) =>
@@ -145,7 +145,6 @@ class ValueMaker {
   }
 }
 
-/** Sets a member, even one named `__proto__`. */
 function set(object: JsonObject, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
@@ -160,14 +159,14 @@ const keywordsOf: Record<string, readonly string[]> = {
   number: ['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'],
 };
 
-/** Returns the types that a schema names, or whose keywords it uses; `number` includes `integer`. */
+/** `number` includes `integer`. */
 function typesOf(schema: JsonObject): string[] {
   const implied = Object.keys(keywordsOf).find((type) => keywordsOf[type].some((keyword) => keyword in schema));
   const types = Array.isArray(schema.type) ? (schema.type as string[]) : [(schema.type as string) ?? implied];
   return types.includes('number') ? [...types, 'integer'] : types;
 }
 
-/** Returns the type to make: that of the known value if allowed, otherwise the first one that is not null. */
+/** Prefers the type of the known value to the first one that is not null. */
 function typeOf(schema: JsonObject, hint: unknown): string {
   const types = typesOf(schema).filter((type) => type !== undefined);
   // Where a number is allowed, the bounds need not contain a whole one.
@@ -177,7 +176,6 @@ function typeOf(schema: JsonObject, hint: unknown): string {
   return types.find((type) => type !== 'null') ?? types[0] ?? 'string';
 }
 
-/** `integer` for whole numbers. */
 function jsonType(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
@@ -198,7 +196,6 @@ function numberFor(schema: JsonObject, type: string, place: number): number {
   const isAbove = exclusiveMinimum === true || low === exclusiveMinimum;
   const isBelow = exclusiveMaximum === true || high === exclusiveMaximum;
   const multiple = typeof schema.multipleOf === 'number' && schema.multipleOf > 0 ? schema.multipleOf : null;
-  // Equal bounds allow one number.
   const fraction = high === low ? Math.abs(low) || 1 : high - low < 1 ? (high - low) / 2 : 0.01;
   const step = multiple ?? (type === 'integer' ? 1 : fraction);
   const first = Math.ceil(low / step - 1e-9) + (isAbove && Number.isInteger(low / step) ? 1 : 0);
@@ -209,7 +206,7 @@ function numberFor(schema: JsonObject, type: string, place: number): number {
   return Number(number.toPrecision(15));
 }
 
-/** Strings by JSON Schema format; `n` makes them differ. Hosts and addresses are reserved ones (RFC 2606, RFC 5737). */
+/** The number makes strings differ. Hosts and addresses are reserved ones (RFC 2606, RFC 5737). */
 const byFormat: Record<string, (n: number) => string> = {
   'date-time': dateOf,
   'iso-date-time': dateOf,
@@ -240,7 +237,6 @@ function timeOf(n: number): string {
   return `${new Date(n * 1_000).toISOString().slice(11, 19)}Z`;
 }
 
-/** Returns a string of the allowed length: for the pattern, else for the format, else the name of the member. */
 function textFor(schema: JsonObject, name: string, place: number): string {
   const min = countOf(schema.minLength) ?? 0;
   const max = countOf(schema.maxLength) ?? Infinity;

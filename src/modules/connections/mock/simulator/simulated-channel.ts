@@ -15,11 +15,9 @@ import { answerText } from '../../../../mcp/protocol/messages.js';
 import { LEGACY_VERSIONS, rpcCode, type UpstreamIdentity } from '../../../../mcp/protocol/protocol.js';
 import type { Answer, Answerer, FrozenServer, PastCall, Simulator, ToolCall, ToolResult } from './simulator.js';
 
-/** The calls of one mock, ordered over all processes. */
+/** Orders the calls of one mock over all processes. */
 export interface CallHistory {
-  /** The newest calls, oldest first. */
   recent(limit: number): Promise<PastCall[]>;
-  /** Appends a call, exactly once, and computes its result at its position. */
   append(call: ToolCall, answerer: Answerer): Promise<Answer>;
 }
 
@@ -29,16 +27,15 @@ export interface SimulatedServer {
   history: CallHistory;
 }
 
-/** A request that fails with a JSON-RPC error. */
 class RefusedError extends Error {
   constructor(readonly rpc: RpcError) {
     super(rpc.message);
   }
 }
 
-/** Responds to MCP requests from the frozen lists of a server. Sends nothing to that server. */
+/** Sends nothing to the server whose lists it returns. */
 export class SimulatedChannel implements Channel {
-  /** @param load called for each request; the caller caches */
+  /** @param load runs for each request, so it should cache */
   constructor(private readonly load: () => Promise<SimulatedServer>) {}
 
   async open(timeoutMs: number): Promise<UpstreamIdentity> {
@@ -150,7 +147,6 @@ async function callTool(simulated: SimulatedServer, call: McpCall, params: JsonO
   return result;
 }
 
-/** Returns the list; throws if the server has none of this kind. */
 function requireList<T>(list: T | null, method: string): T {
   if (list === null) throw unknownMethod(method);
   return list;
@@ -164,10 +160,7 @@ function refuse(message: string): never {
   throw new RefusedError({ code: rpcCode.invalidParams, message: `MCP error -32602: ${message}` });
 }
 
-/**
- * Returns the result of `resources/read`: sample content of the media type, always the same. Null for an unknown
- * resource.
- */
+/** Returns sample content of the media type, always the same. Null for an unknown resource. */
 function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }: JsonObject): object | null {
   if (typeof uri !== 'string') return null;
   const resource =
@@ -184,7 +177,7 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
   return { contents: [{ ...head, text }] };
 }
 
-/** Returns true if a URI can come from a template (RFC 6570); each expression matches any string. Linear in both. */
+/** Each expression of the template (RFC 6570) matches any string. The time is linear in both. */
 function isFrom(template: string, uri: string): boolean {
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
   if (!uri.startsWith(first)) return false;

@@ -1,26 +1,21 @@
 /**
- * The contract of simulators, which produce the results of tool calls in place of a server: from schemas, a fixture, a
- * recording, or a language model.
+ * The contract of simulators, which produce the results of tool calls in place of a server.
  *
- * A call has two steps. `prepare` does the slow part, such as a request to the model, without a lock. The `Answerer`
- * that it returns runs under the lock of the mock's row, at the position of the call among the calls of all processes,
- * and is pure: equal use counts give an equal result. So no call waits for the network of another one.
+ * A call has two steps. `prepare` does the slow part, such as a request to the model, without a lock. The `Answerer` that it returns runs
+ * under the lock of the mock's row, at the position of the call among the calls of all processes, and is pure: equal use counts give an
+ * equal result. So no call waits for the network of another one.
  *
- * `_meta` of a result names its source: `slipway/simulator` (`fixture`, `recording`, `model`, `schema`) and
- * `slipway/reason`, why the scenario was not used; `slipway/unchecked` of a tool lists patterns that are not checked. A
- * tool's own error is a result with `isError`; nothing is thrown.
+ * A tool's own error is a result with `isError`; nothing is thrown.
  */
 import type { JsonObject } from '../../../../platform/text/json.js';
 
-/** The scanned lists of a server when the mock is created. */
 export interface FrozenServer {
   serverInfo: JsonObject | null;
-  /** Null: the server does not offer this kind. Each item has a `name`. */
+  /** Null for a kind that the server does not offer. Each item has a `name`. */
   tools: JsonObject[] | null;
   resources: JsonObject[] | null;
   resourceTemplates: JsonObject[] | null;
   prompts: JsonObject[] | null;
-  /** Inferred JSON Schemas of the results of tools without an output schema, by tool. */
   inferred?: Record<string, JsonObject>;
 }
 
@@ -51,29 +46,22 @@ export interface PastCall {
 
 /** A call of a tool that the server has. */
 export interface SimulatedCall extends ToolCall {
-  /** The newest earlier calls, oldest first. */
   recent: (limit: number) => Promise<PastCall[]>;
-  /** Time left for the response. */
   timeoutMs: number;
 }
 
-/** Uses of each fixture rule and each recorded call, by key. The only state of a mock. */
+/** Counts by the key of a fixture rule or recorded call. The only state of a mock. */
 export type UseCounts = Readonly<Record<string, number>>;
 
 export interface Answer {
   result: ToolResult;
-  /** The counts after the call; absent if they did not change. */
+  /** Absent if they did not change. */
   uses?: UseCounts;
-  /** Delay before the result is sent. */
   delayMs?: number;
 }
 
-/**
- * Computes the result at the position of the call among all calls of the mock. Pure: equal counts give an equal result.
- */
 export type Answerer = (uses: UseCounts) => Answer;
 
-/** Produces results of tool calls in place of a server. */
 export interface Simulator {
   prepare(call: SimulatedCall): Promise<Answerer>;
 }
@@ -81,7 +69,6 @@ export interface Simulator {
 export const simulatorMark = {
   /** `fixture`, `recording`, `model` or `schema`. Absent for a result of the schemas without a scenario. */
   by: 'slipway/simulator',
-  /** Why the scenario or the model was not used. */
   reason: 'slipway/reason',
   /** On a listed tool: the patterns of its schemas that are not checked, each with its reason. */
   unchecked: 'slipway/unchecked',
@@ -91,7 +78,6 @@ export function markResult(result: ToolResult, mark: JsonObject): ToolResult {
   return { ...result, _meta: { ...result._meta, ...mark } };
 }
 
-/** Marks results of the schemas with the reason why the scenario was not used. */
 export function fallback(answerer: Answerer, reason: string): Answerer {
   const mark = { [simulatorMark.by]: 'schema', [simulatorMark.reason]: reason };
   return (uses) => {
@@ -112,7 +98,7 @@ export function errorResult(text: string): ToolResult {
   return { ...textResult(text), isError: true };
 }
 
-/** Returns a result with structured content, repeated as text for older clients, as MCP requires. */
+/** Repeats the structured content as text for older clients, as MCP requires. */
 export function structuredResult(value: unknown): ToolResult {
   return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }
