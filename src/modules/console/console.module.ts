@@ -1,15 +1,14 @@
 /**
  * The console: the pages under `/ui/`, on which users do what programs do by REST. This module has the first page and the shared parts; the
- * others are modules of `src/extensions`, such as `console-pages`.
+ * others are modules of `src/extensions`.
  *
- * A page is a controller (`home.controller.ts`) and a file of its HTML (`home.page.ts`), at most 300 lines each, listed in its module, in
- * `LINKS` of `platform/pages/frame.ts` if the navigation links it, and in the `access.ts` of its tests. Pages have no SQL and no rules:
- * they call the service of the REST controller, with its access rule, by `@Page(scope, rule)` and `@Form(scope, rule)`.
+ * A page is a controller (`home.controller.ts`) and a file of its HTML (`home.page.ts`), listed in its module, in `LINKS` of
+ * `platform/pages/frame.ts` if the navigation links it, and in the `access.ts` of its tests. Pages have no SQL and no rules: they call the
+ * service of the REST controller, with its access rule, by `@Page(scope, rule)` and `@Form(scope, rule)`.
  *
- * A form posts to an address of its own under its page. The guard has checked its token and values. The handler makes the change and
- * redirects to the page, whose query names the action, which the page shows as a message (`notice`). `respondToForm` shows a rejected form
- * again with the entered values. Names of tenants are values of `html`; links begin with the relative path to the root, since a rejected
- * form has another address than its page.
+ * A form posts to an address of its own under its page, and the guard has checked its token. The handler makes the change and redirects to
+ * the page, whose query names the action, which the page shows as a message (`notice`). `respondToForm` shows a rejected form again. Names
+ * of tenants are values of `html`; links begin with the relative path to the root, since a rejected form has another address than its page.
  */
 import { Module } from '@nestjs/common';
 import { roleModule } from '../../config/role-module.js';

@@ -1,6 +1,6 @@
 /**
- * The operator's remaining first steps, a part of Home: a message each, with a link to the page or guide. Read from the settings, from the
- * folder of the embedded database, and from the lists of Home, so that an item disappears as soon as it is done.
+ * The operator's remaining first steps, a part of Home. They are read from the settings, the folder of the embedded database and the lists
+ * of Home, so that an item disappears as soon as it is done.
  */
 import { existsSync } from 'node:fs';
 import path from 'node:path';

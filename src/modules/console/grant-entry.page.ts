@@ -1,10 +1,8 @@
-/** The table of grants, and the rows of requests for access. */
 import { actions, button, buttonLink, table, who } from '../../platform/pages/components.js';
 import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html, type HtmlValue } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 
-/** A grant as its owner sees it. */
 export interface ListedGrant {
   id: string;
   account?: { name: string };

@@ -1,6 +1,6 @@
 /**
- * The page of `/ui/`: the user's pending tasks, and the servers and connections that the user can use. Each row shows its state as an icon,
- * a word and a time, the user's rights, the last use, and at most one next step. It shows only the kind of a reason, as the service does.
+ * The page of `/ui/`: the user's pending tasks, and the servers and connections that the user can use. It shows only the kind of a reason,
+ * as the service does.
  */
 import {
   actions,
@@ -38,31 +38,28 @@ const KINDS = { connection: 'Connection', server: 'Server', namespace: 'Connecti
 /** Minimum score of a server that has all words of a search. */
 const ALL_WORDS = 0.35;
 
-/** Messages by the word in the address after a form. */
 export const DONE: Record<string, string> = {
   deleted: 'The connection is deleted.',
   declined: 'The invitation is declined.',
 };
 
 export interface HomeView extends FormsView {
-  /** Base URL of Slipway, from which relative links are derived. */
   baseUrl: string;
-  /** The searched text; '' for everything. */
+  /** An empty search shows everything. */
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
-  /** Rows that modules add to *Needs you*, and their other parts. */
   parts?: Html[];
   others?: Html[];
   invitations: WaitingInvitation[];
-  /** Number of open requests and invitations, including those that are not shown. */
+  /** Counts open requests and invitations that are not shown as well. */
   waitingCount: number;
   usable: Awaited<ReturnType<UsableService['list']>>;
   state: UsableState | undefined;
   isLater: boolean;
   catalogue: Awaited<ReturnType<ServerSearchService['list']>>['servers'];
   notice: string | null;
-  /** The operator's first steps; null for other users, and during a search. */
+  /** Null for users other than the operator, and during a search. */
   firstRun: Html | null;
 }
 
@@ -135,7 +132,7 @@ ${(isLater || more) && html`<nav class="pages" aria-label="Pages">${isLater ? bu
   );
 }
 
-/** Matching servers of the catalogue that are not in the list; with similar words only if the list is empty. */
+/** Offers servers of the catalogue with similar words only if the list is empty. */
 function foundCard({ address, q, usable, catalogue }: HomeView): Html | null {
   const listed = new Set(usable.usable.map(({ qualifiedName }) => qualifiedName));
   const servers = catalogue.filter(
@@ -187,7 +184,7 @@ function usableRow(view: HomeView, row: Usable): HtmlValue[] {
   ];
 }
 
-/** The state of a row; for a namespace, the number of its connections with pending steps. */
+/** A namespace shows the number of its connections with pending steps. */
 function stateOfRow(row: Usable): ShownState {
   const { waiting, access } = row;
   if (!waiting) return stateOf(row, { isManager: access.level === 'manage' });
@@ -213,7 +210,6 @@ function rightsOf({ access, owner }: Usable): Html {
   return html`${may} <small>${why()}</small>`;
 }
 
-/** The next step of a row. */
 function wayOn(view: HomeView, row: Usable): Html {
   const { status, suspended, access, owner, waiting } = row;
   const { name, href } = placeOf(view, row);

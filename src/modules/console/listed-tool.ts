@@ -1,4 +1,3 @@
-/** The tools of a connection, described for its pages. */
 import { isObject } from '../../platform/text/json.js';
 
 /** A tool as its server lists it. */
@@ -8,14 +7,13 @@ export interface ListedTool {
   description?: unknown;
   inputSchema?: unknown;
   annotations?: unknown;
-  /** True if its server lists it only to apps that can ask questions. */
+  /** The server lists it only to apps that can ask questions. */
   needsElicitation?: boolean;
 }
 
-/** Characters of a description that a page shows. */
 const DESCRIPTION_CHARS_MAX = 2_000;
 
-/** Returns descriptions of the annotations. Without annotations, MCP considers a tool destructive. */
+/** Without annotations, MCP considers a tool destructive. */
 export function annotationsOf({ annotations }: ListedTool): string[] {
   const hints = isObject(annotations) ? annotations : {};
   if (hints.readOnlyHint === true) return ['reads only'];
@@ -28,7 +26,6 @@ export function needsTick({ annotations }: ListedTool): boolean {
   return !(isObject(annotations) && annotations.readOnlyHint === true);
 }
 
-/** Returns a description as a page shows it. */
 export function shortened(description: string): string {
   return description.length > DESCRIPTION_CHARS_MAX
     ? `${description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed()}…`

@@ -14,7 +14,6 @@ export class OwnNamespacesService {
     private readonly accessService: AccessService,
   ) {}
 
-  /** Names of the namespaces of the account, newest first. */
   namesOf({ accountId }: SessionCaller): Promise<string[]> {
     return this.targetsService.namespacesOf([accountId]);
   }
@@ -24,7 +23,7 @@ export class OwnNamespacesService {
     return this.targetsService.namespacesOf(this.accessService.accountsWith(person, 'manage'));
   }
 
-  /** A name for the first namespace, derived from that of the account; it might be taken. */
+  /** The name is derived from that of the account; it might be taken. */
   proposalFor({ accountName }: SessionCaller): string {
     const name = accountName.toLowerCase().replace(/[^a-z0-9]+/g, '-');
     return name.slice(0, 39).replace(/^-|-$/g, '');

@@ -1,7 +1,7 @@
 import type { Html } from '../../platform/pages/html.js';
 import type { SessionCaller } from '../auth/access.types.js';
 
-/** A page with parts of modules. `needs` is the card *Needs you* of the first page. */
+/** `needs` is the card *Needs you* of the first page. */
 export type SlotPlace = 'home' | 'needs' | 'catalogue' | 'server' | 'connection';
 
 /** The request of a page with parts. */
@@ -11,11 +11,11 @@ export interface SlotRequest {
    * The server of the page by its qualified name, or its connection as `namespace/connection`; null on the first page and in the catalogue.
    */
   target: { id: string; name: string } | null;
-  /** The address of the page, relative to the one in the browser. */
+  /** Relative to the address in the browser. */
   address: string;
 }
 
-/** Finds the parts of pages that modules declare with `@PageSlot`. The module of the slots provides it. */
+/** The module of the slots provides it. */
 export abstract class PageParts {
   /** Returns functions that render the parts visible to the user, with the hidden input that each form of the page needs. */
   abstract find(place: SlotPlace, request: SlotRequest): Promise<((token: Html) => Html)[]>;

@@ -1,10 +1,10 @@
-/** States of connections for users: a badge, the kind of the reason and a time. Names no host, quotes no error. */
+/** A state names no host and quotes no error. */
 import { badge } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { Env } from '../../config/env.js';
 
-/** Kinds of reasons for states that resolve without a user. */
+/** These states resolve without a user. */
 const REASONS: Record<string, string> = {
   uplink_failed: 'its local server fails',
   scopes_refused: 'it refuses the scopes it asked for',
@@ -22,12 +22,12 @@ const REASONS: Record<string, string> = {
   source_waiting: 'hosting is off',
 };
 
-/** The next step of the manager of a connection; null for none, and for an uplink, whose page shows its command. */
+/** @returns null without a step, and for an uplink, whose page shows its command */
 export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string }): string | null {
   return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
 
-/** A state as REST returns it; a server and a namespace have none. */
+/** A server and a namespace have none of these. */
 interface Shown {
   kind?: 'connection' | 'server' | 'namespace';
   status?: { state: string; reason: string; since: string };
@@ -54,14 +54,14 @@ export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isM
   return { badge: badge('Does not work', 'bad'), detail: html`${REASONS[status.reason] ?? 'it fails'}, ${since}` };
 }
 
-/** The URL of an icon, relative to the root of Slipway; null for none, and for one of another host, which pages do not load. */
+/** Relative to the root of Slipway; null without an icon, and for one of another host, which pages do not load. */
 export function ownIcon(baseUrl: string, root: string, iconUrl: string | null): string | null {
   if (iconUrl?.startsWith('data:image/')) return iconUrl;
   return iconUrl?.startsWith(`${baseUrl}/`) ? root + iconUrl.slice(baseUrl.length + 1) : null;
 }
 
 /**
- * The setup page of a connection; null if no step of the user is pending.
+ * @returns null if no step of the user is pending
  *
  * @param back path from the root to the page to return to
  */

@@ -158,7 +158,6 @@ export abstract class Accounts {
 const readByOwners = { scope: 'accounts:read', account: 'id' } as const;
 const writtenByOwners = { scope: 'accounts:write', account: 'id', may: 'own' } as const;
 
-/** {@link Accounts} by the services of REST. */
 @Injectable()
 export class ServiceAccounts implements Accounts {
   constructor(

@@ -113,7 +113,6 @@ export abstract class Connections {
 
 const written = { scope: 'connections:write', ...ownConnections } as const;
 
-/** {@link Connections} by the services of REST. */
 @Injectable()
 export class ServiceConnections implements Connections {
   constructor(

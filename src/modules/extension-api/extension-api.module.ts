@@ -25,7 +25,7 @@ import { ServiceTools, Tools } from './tools.facade.js';
 
 const facade = <T>(provide: Abstract<T>, useClass: Type<T>) => ({ provide, useClass });
 
-/** Provides the facades of the core, each under its abstract class, to every module without an import. */
+/** Provides each facade under its abstract class, to every module without an import. */
 @Global()
 @Module({})
 export class ExtensionApiModule {

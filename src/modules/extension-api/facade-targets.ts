@@ -12,18 +12,13 @@ import { ServersService } from '../servers/servers.service.js';
 import { TargetsService } from '../targets/targets.service.js';
 import { asSystem, type FacadeCaller } from './facade.types.js';
 
-/** The rule of routes for callers that manage a server. */
 export const managedServer = { scope: 'servers:read', ...ownServerOrNone } as const;
 
-/**
- * A target, and the caller with the grant that opens it; null for {@link asSystem}. The `actor` of a change is the caller, or the
- * owner for {@link asSystem}.
- */
+/** Null for {@link asSystem}, where the `actor` of a change is the owner. */
 type Found<Target> = Target & { caller: Caller | null };
 type FoundServer = Found<{ server: ServerRef; actor: Caller }>;
 type ConnectionPlace = { namespace: OwnedNamespace; connectionId: string };
 
-/** Finds the targets that modules name, by the rules of the REST routes. */
 @Injectable()
 export class FacadeTargets {
   constructor(

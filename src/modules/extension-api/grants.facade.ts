@@ -74,7 +74,6 @@ export abstract class Grants {
   abstract revoke(caller: Caller, target: TargetName, grantId: string): Promise<void>;
 }
 
-/** {@link Grants} by the services of REST. */
 @Injectable()
 export class ServiceGrants implements Grants {
   constructor(

@@ -46,12 +46,10 @@ export abstract class Http {
   abstract check(url: string | URL): Promise<void>;
 }
 
-/** Timeout of DNS for a check. */
 const LOCATE_MS = 5_000;
 
 const unknown = { refusal: null };
 
-/** {@link Http} through {@link Egress}. */
 @Injectable()
 export class EgressHttp implements Http {
   constructor(private readonly egress: Egress) {}

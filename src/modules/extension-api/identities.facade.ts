@@ -95,7 +95,6 @@ export abstract class Identities {
   abstract setMemberships(accountId: string, source: string, roles: ReadonlyMap<string, Role>): Promise<string[]>;
 }
 
-/** {@link Identities} by the services of the pages. */
 @Injectable()
 export class ServiceIdentities implements Identities {
   constructor(

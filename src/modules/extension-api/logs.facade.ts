@@ -44,7 +44,6 @@ export abstract class Logs {
   abstract search(caller: FacadeCaller, serverName: string, query?: RuntimeLogQueryDto): Promise<RuntimeLogDto>;
 }
 
-/** {@link Logs} by the services of REST. */
 @Injectable()
 export class ServiceLogs implements Logs {
   constructor(

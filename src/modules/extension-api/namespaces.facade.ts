@@ -36,7 +36,6 @@ export abstract class Namespaces {
   ): Promise<NamespaceDto>;
 }
 
-/** {@link Namespaces} by the services of REST. */
 @Injectable()
 export class ServiceNamespaces implements Namespaces {
   constructor(

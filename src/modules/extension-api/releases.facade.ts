@@ -101,7 +101,6 @@ export abstract class Releases {
 
 const publishableServer = { scope: 'servers:publish', ...ownServerOrNone } as const;
 
-/** {@link Releases} by the services of REST. */
 @Injectable()
 export class ServiceReleases implements Releases {
   constructor(

@@ -106,7 +106,6 @@ export abstract class Servers {
 
 const writableServer = { scope: 'servers:write', ...ownServerOrNone } as const;
 
-/** {@link Servers} by the services of REST. */
 @Injectable()
 export class ServiceServers implements Servers {
   constructor(

@@ -97,7 +97,6 @@ export abstract class Tools {
   ): Promise<Trial>;
 }
 
-/** {@link Tools} by the services of REST and of run endpoints. */
 @Injectable()
 export class ServiceTools implements Tools {
   constructor(

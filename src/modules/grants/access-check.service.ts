@@ -1,7 +1,6 @@
 /**
- * Explains why an account can or cannot call a server, connection or namespace. Asks the rule of every call (`AccessService.isAllowed`) and
- * names the facts behind the decision: the owner, the role in its organization, each grant, the visibility, the scopes of the caller's key,
- * the suspension. Reads no contents.
+ * Explains why an account can or cannot call a target. Asks the rule of every call (`AccessService.isAllowed`) and names the facts behind
+ * the decision; reads no contents.
  *
  * Every account can ask about itself and the targets it can find; the owner of a target, and editors of its organization, about every
  * account; the operator about all.
@@ -29,7 +28,7 @@ export class AccessCheckService {
     private readonly targetsService: TargetsService,
   ) {}
 
-  /** Decides whether an account can call a target, with the reasons. @throws NotFoundError, ForbiddenError, KeyScopeError */
+  /** @throws NotFoundError, ForbiddenError, KeyScopeError */
   async check(caller: Caller, { account: accountName, on, tool }: AccessCheckQueryDto): Promise<AccessCheckDto> {
     const target = targetOf(on);
     const account = await this.grantsRepository.findAccount(accountName ?? caller.accountId);

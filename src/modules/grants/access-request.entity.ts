@@ -3,7 +3,7 @@ import { Account } from '../auth/account.entity.js';
 import { Server } from '../servers/server.entity.js';
 import { Grant } from './grant.entity.js';
 
-/** A request of an account for access to a server. Open until it is decided; deleted after 30 days. */
+/** Open until it is decided; deleted after 30 days. */
 @Entity('access_requests')
 @Index('access_requests_open', ['accountId', 'serverId'], { unique: true, where: 'decided_at IS NULL' })
 @Index('access_requests_account', ['accountId', 'createdAt'])
@@ -31,15 +31,15 @@ export class AccessRequest {
   @Column({ type: 'timestamptz', name: 'decided_at', precision: 3, nullable: true })
   decidedAt: Date | null;
 
-  /** The account that decided. No foreign key: it is a record. */
+  /** No foreign key: it is a record. */
   @Column('uuid', { name: 'decided_by', nullable: true })
   decidedBy: string | null;
 
-  /** The reason of a rejection; null for a grant. */
+  /** Null for a grant. */
   @Column('text', { nullable: true })
   answer: string | null;
 
-  /** The grant that was given; null without one, and after it was revoked. */
+  /** Null without a grant, and after it was revoked. */
   @Index('access_requests_grant')
   @ForeignKey(() => Grant, { name: 'access_requests_grant_fk', onDelete: 'SET NULL' })
   @Column('uuid', { name: 'grant_id', nullable: true })

@@ -8,7 +8,7 @@ const ROWS = `SELECT r.id, r.account_id AS "accountId", a.name AS "accountName",
   FROM access_requests r JOIN accounts a ON a.id = r.account_id
   JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
-/** Requests for one server; of one requester; or the open ones that an account can decide as an owner or editor. */
+/** A decider is an owner or editor. */
 export type RequestsOf = { serverId: string; isOpen?: boolean } | { accountId: string } | { deciderId: string };
 
 function conditionOf(of: RequestsOf): [condition: string, id: string] {
@@ -28,10 +28,10 @@ export class AccessRequestsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Stores a request, or finds the open one of this account and server.
+   * Returns the open request of this account and server if there is one.
    *
    * @param max requests of an account within a day
-   * @returns the id; null when the account has reached the maximum
+   * @returns null when the account has reached the maximum
    * @throws QueryFailedError (23503) when the server was deleted meanwhile
    */
   openRequest(
@@ -58,7 +58,6 @@ export class AccessRequestsRepository {
     });
   }
 
-  /** Null when the server has no request with this id. */
   async find(id: string, serverId: string): Promise<AccessRequestRow | null> {
     const [row] = await this.database.query<AccessRequestRow[]>(`${ROWS} WHERE r.id = $1 AND r.server_id = $2`, [
       id,
@@ -76,7 +75,6 @@ export class AccessRequestsRepository {
     return row?.count ?? 0;
   }
 
-  /** Requests, newest first. */
   list(of: RequestsOf, { offset, limit }: { offset: number; limit: number }): Promise<AccessRequestRow[]> {
     const [condition, id] = conditionOf(of);
     return this.database.query(`${ROWS} WHERE ${condition} ORDER BY r.created_at DESC, r.id DESC LIMIT $2 OFFSET $3`, [
@@ -87,8 +85,6 @@ export class AccessRequestsRepository {
   }
 
   /**
-   * Closes an open request.
-   *
    * @param answer the reason of a rejection; null for a grant
    * @returns false when it was decided or deleted meanwhile
    */

@@ -1,6 +1,6 @@
 /**
- * Requests for access to servers that an account can find. An account has at most one open request for a server. It is decided by a grant,
- * from a caller who can grant, or by a rejection with a message, from a caller who can manage the server. The requester reads the decision.
+ * Requests for access to servers that an account can find: at most one open request for each account and server. A caller who can grant
+ * decides it by a grant; one who can manage the server can reject it with a message.
  *
  * Fails: 429 for the 21st request of an account within a day, 409 for the owner's own server and for a decided request.
  */
@@ -36,7 +36,7 @@ export class AccessRequestsService {
   ) {}
 
   /**
-   * Requests access to a server that the caller can find.
+   * The caller must be able to find the server.
    *
    * @returns the open request of the account if there is one, with `created` false
    * @throws ConflictError for its own server, TooManyError, ServerNotFoundError
@@ -60,7 +60,7 @@ export class AccessRequestsService {
     return { created: accessRequest.created, request: await this.get(accessRequest.id, serverId) };
   }
 
-  /** One page of the requests of a server or of an account, or that an account can decide, newest first. */
+  /** Newest first. */
   async list(of: RequestsOf, query: PageQueryDto): Promise<AccessRequestListDto> {
     const { rows, pagination } = await readPage(query, this.accessRequestsRepository.count(of), (page) =>
       this.accessRequestsRepository.list(of, page),
@@ -69,8 +69,6 @@ export class AccessRequestsService {
   }
 
   /**
-   * Grants the request, or rejects it.
-   *
    * @throws NotFoundError; ConflictError when it was already decided or the server has too many grants; InvalidInputError; GrantLevelError
    * for a grant by a caller who only manages the server
    */

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { PubSub } from '../../platform/queue/pub-sub.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** Deletes expired grants, and with them the client authorizations that they opened. */
+/** Deletes expired grants with the client authorizations that they opened. */
 @Injectable()
 export class ExpiredGrants {
   constructor(
@@ -10,7 +10,7 @@ export class ExpiredGrants {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Deletes grants that expired before `now`, and announces it to every process. */
+  /** Announces the deletion to every process. */
   async delete(now: Date): Promise<void> {
     const targets = new Map((await this.grantsRepository.deleteExpired(now)).map((target) => [target.id, target]));
     for (const { kind, id } of targets.values()) this.pubSub.announce('grants.changed', { [`${kind}Id`]: id });

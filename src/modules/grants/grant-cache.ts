@@ -1,6 +1,5 @@
 /**
- * Grants as the access guard sees them. A grant lets another account, or everybody, use a server, a connection or an entire namespace
- * (level `call` or `manage`), as a whole or some tools, optionally until a time. Several grants of one target add up.
+ * Grants as the access guard sees them. Several grants of one target add up.
  *
  * Lookups are cached for 5 s by account, kind and name. A change is announced (`grants.changed`) and drops the cache in every process; the
  * short lifetime covers a lost message. A revoked grant therefore authorizes no request after 5 s, and requests that it authorized are
@@ -16,7 +15,6 @@ import type { TargetName, TargetRef } from '../targets/target.types.js';
 import { ConnectionEvents } from '../connections/core/connection.events.js';
 import { GrantsRepository, type TargetedGrant } from './grants.repository.js';
 
-/** Finds grants for the access guard, and cancels the calls of revoked ones. */
 @Injectable()
 export class GrantCache implements GrantSource, OnModuleInit {
   private readonly cachedGrants = new RowCache<TargetedGrant>((key) => this.load(key));
@@ -43,7 +41,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.forget((grant) => grant.namespaceId === id));
   }
 
-  /** The current grant of an account, at most 5 s old; null without one. */
+  /** @returns null without a grant; at most 5 s old */
   async find(accountId: string, { kind, namespace, name }: TargetName): Promise<FoundGrant | null> {
     if (!STORABLE.test(namespace) || !STORABLE.test(name)) return null;
     return this.cachedGrants.get(JSON.stringify([accountId, kind, namespace, name]));
@@ -59,7 +57,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
   }
 
   /**
-   * Applies a change of the grants of a target: immediately in this process, and by a message in every other.
+   * Takes effect immediately in this process, and by a message in every other.
    *
    * @param cut id of the revoked grant whose calls are canceled
    */

@@ -22,7 +22,7 @@ export class Grant {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The grantee; null: every account. */
+  /** Null stands for every account. */
   @ForeignKey(() => Account, { name: 'grants_subject_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'subject_id', nullable: true })
   subjectId: string | null;
@@ -35,7 +35,7 @@ export class Grant {
   @Column('uuid', { name: 'connection_id', nullable: true })
   connectionId: string | null;
 
-  /** For all servers and connections in it. */
+  /** Opens all servers and connections in the namespace. */
   @ForeignKey(() => Namespace, { name: 'grants_namespace_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'namespace_id', nullable: true })
   namespaceId: string | null;
@@ -51,7 +51,7 @@ export class Grant {
   @Column('timestamptz', { name: 'expires_at', nullable: true })
   expiresAt: Date | null;
 
-  /** The account that granted it. No foreign key: it is a record. */
+  /** No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 

@@ -7,7 +7,7 @@ export interface GrantTerms {
   expiresAt: Date | null;
 }
 
-/** A grant, with its grantee; null for everybody. */
+/** Without an account, everybody is the grantee. */
 export interface GrantRow extends GrantTerms {
   id: string;
   accountId: string | null;
@@ -15,15 +15,14 @@ export interface GrantRow extends GrantTerms {
   createdAt: Date;
 }
 
-/** A grant of a target, with its creator. */
 interface GrantByRow extends GrantRow {
-  /** Name of the account that granted it; null after that account was deleted. */
+  /** Null after that account was deleted. */
   grantedBy: string | null;
 }
 
 export type ListedGrantRow = GrantByRow & LastUseRow;
 
-/** The last use of a target by an account; null before the first. */
+/** Null before the first use. */
 export interface LastUseRow {
   usedAt: Date | null;
   usedClient: string | null;
@@ -31,12 +30,11 @@ export interface LastUseRow {
   usedCredential: string | null;
 }
 
-/** A grant that an account gave, with its target. */
 export interface GivenGrantRow extends GrantByRow, Pick<GrantedRow, 'namespace' | 'serverName' | 'connectionId'> {
   targetId: string;
 }
 
-/** A grant for an account, with its target; the account of the row is the owner. */
+/** The account of the row is the owner. */
 export interface GrantedRow extends GrantRow {
   accountId: string;
   accountName: string;

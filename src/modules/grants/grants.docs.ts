@@ -1,4 +1,3 @@
-/** Parts of the API document that the routes of grants share. */
 import { SetGrantDto } from './grant.dto.js';
 
 /** Example bodies for Swagger UI: all members together would exclude each other. */

@@ -26,7 +26,6 @@ import { UsableController } from './usable/usable.controller.js';
 import { UsableRepository } from './usable/usable.repository.js';
 import { UsableService } from './usable/usable.service.js';
 
-/** Servers, connections and namespaces that owners share with other accounts. */
 @Module({})
 export class GrantsModule {
   static readonly forRoles = roleModule((env) => ({

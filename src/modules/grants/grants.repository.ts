@@ -17,22 +17,20 @@ interface Page {
   limit: number;
 }
 
-/** The table of each kind of target, and the column of `grants` that refers to it. */
 const places = {
   server: { table: 'servers', column: 'server_id' },
   connection: { table: 'connections', column: 'connection_id' },
   namespace: { table: 'namespaces', column: 'namespace_id' },
 } as const;
 
-/** One of the grants that open a target to an account. */
 export type OpeningGrant = TargetedGrant & {
   expiresAt: Date | null;
-  /** Name of the grantee, an account or organization; null for everybody. */
+  /** An account or organization; null for everybody. */
   subject: string | null;
 };
 
 /**
- * Every grant of a target and of its namespace, the strongest first.
+ * The strongest comes first.
  *
  * @param account SQL of the id of an account
  * @param target SQL of kind, namespace and key of the target
@@ -48,32 +46,30 @@ const OPENING = new PreparedStatement<OpeningGrant>(opening('$1::uuid', { kind: 
 const OPENING_EACH = `SELECT a.at, f.* FROM unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::text[]) a(at, account, kind, namespace, key)
   CROSS JOIN LATERAL (${opening('a.account', { kind: 'a.kind', namespace: 'a.namespace', key: 'a.key' })}) f`;
 
-/** A server of another owner behind a connection. */
 interface ServerBehind {
   ownerId: string;
   namespace: string;
   name: string;
 }
 
-/** The current grants on targets of the account $1. */
+/** Expired grants are ignored. $1 is the owner of the targets. */
 const GIVEN = `FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
          JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id, g.namespace_id)
          LEFT JOIN accounts a ON a.id = g.subject_id WHERE n.account_id = $1 AND ${IS_CURRENT}`;
 
-/** SQL condition: the account $2 is a member of the organization $1. Its role cannot change until the transaction ends. */
+/** Keeps the role of $2 in $1 from changing until the transaction ends. */
 const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_id = $2 FOR KEY SHARE';
 
-/** SQL on the table `grants`. */
 @Injectable()
 export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The merged grants of a target to an account, under the id of the strongest; null without any. */
+  /** The merged grants have the id of the strongest. */
   async find(accountId: string, target: TargetName): Promise<TargetedGrant | null> {
     return mergeGrants(await this.opening(accountId, target));
   }
 
-  /** {@link find} of many, in their order. */
+  /** Keeps the order of the questions. */
   async findAll(questions: { accountId: string; target: TargetName }[]): Promise<(TargetedGrant | null)[]> {
     const rowsOf = questions.map((): OpeningGrant[] => []);
     const rows = await this.database.query<(OpeningGrant & { at: number })[]>(OPENING_EACH, [
@@ -87,12 +83,12 @@ export class GrantsRepository {
     return rowsOf.map(mergeGrants);
   }
 
-  /** The current grants that open a target to an account, of the target and of its namespace, the strongest first. */
+  /** The strongest comes first. */
   opening(accountId: string, target: TargetName): Promise<OpeningGrant[]> {
     return OPENING.run(this.database, [accountId, target.kind, target.namespace, keyOf(target)]);
   }
 
-  /** Servers of other owners behind the connections of a target that the grantee cannot call directly. @param subjectId null: everybody */
+  /** Finds servers that the grantee cannot call directly, only through connections of the target. @param subjectId null: everybody */
   serversBehind({ kind, id }: TargetRef, subjectId: string | null): Promise<ServerBehind[]> {
     return this.database.query<ServerBehind[]>(
       `SELECT DISTINCT o.account_id AS "ownerId", o.name AS namespace, concat_ws('/', o.name, nullif(s.name, '')) AS name
@@ -104,7 +100,6 @@ export class GrantsRepository {
     );
   }
 
-  /** The account of this id or name; null if there is none. */
   async findAccount(account: string): Promise<{ id: string; name: string } | null> {
     const [row] = await this.database.query<{ id: string; name: string }[]>(
       'SELECT id, name FROM accounts WHERE id = $1::uuid OR name = $2 ORDER BY id = $1::uuid DESC LIMIT 1',
@@ -114,8 +109,8 @@ export class GrantsRepository {
   }
 
   /**
-   * Grants a target to an account, or to everybody (`subjectId` null), or changes the terms of its grant. An expired grant is
-   * deleted and created again. With an `organizationId`, only its members can be grantees.
+   * `subjectId` null stands for everybody. An expired grant is deleted and created again. With an `organizationId`, only its members can be
+   * grantees.
    *
    * @param max number of grants of a target
    * @param within the surrounding transaction
@@ -167,11 +162,7 @@ export class GrantsRepository {
     });
   }
 
-  /**
-   * Deletes a grant of a target.
-   *
-   * @param organizationId only if the grantee is a member of this organization; null: any
-   */
+  /** @param organizationId the grantee must be a member of this organization; null: any */
   delete(
     actor: Actor,
     target: TargetRef,
@@ -195,9 +186,8 @@ export class GrantsRepository {
     });
   }
 
-  /** Deletes grants that expired before `now`, and so the client authorizations that they opened. @returns their targets */
+  /** Also deletes the client authorizations that they opened. @returns their targets */
   async deleteExpired(now: Date): Promise<TargetRef[]> {
-    // Skips rows that an owner is changing.
     const [deleted] = await this.database.query<[TargetRef[]]>(
       `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE expires_at <= $1 FOR UPDATE SKIP LOCKED)
        RETURNING CASE WHEN server_id IS NOT NULL THEN 'server' WHEN connection_id IS NOT NULL THEN 'connection'
@@ -215,7 +205,6 @@ export class GrantsRepository {
     return row.count;
   }
 
-  /** Grants of a target, newest first. */
   list({ kind, id }: TargetRef, { offset, limit }: Page): Promise<ListedGrantRow[]> {
     return this.database.query(
       `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.tools, g.expires_at AS "expiresAt",
@@ -228,7 +217,6 @@ export class GrantsRepository {
     );
   }
 
-  /** Number of current grants on targets of an account. */
   async countGiven(ownerId: string): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(`SELECT count(*)::int AS count ${GIVEN}`, [ownerId]);
     return row.count;
@@ -246,7 +234,7 @@ export class GrantsRepository {
     );
   }
 
-  /** Number of current grants to an account, and to organizations where it is more than a guest. */
+  /** Counts grants to organizations where the account is more than a guest as well. */
   async countReceived(accountId: string): Promise<number> {
     const [row] = await this.database.query<[{ count: number }]>(
       `SELECT count(*)::int AS count FROM ${grantsTo('$1::uuid')} g WHERE g.subject_id IS NOT NULL`,
@@ -255,7 +243,6 @@ export class GrantsRepository {
     return row.count;
   }
 
-  /** Those of {@link countReceived}, newest first. */
   listReceived(accountId: string, { offset, limit }: Page): Promise<GrantedRow[]> {
     return this.database.query(
       `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g."ownLevel" AS level, g.tools, g.expires_at AS "expiresAt",
@@ -270,7 +257,7 @@ export class GrantsRepository {
   }
 }
 
-/** Merges the grants of one target, under the id of the strongest, which is the first. */
+/** Keeps the id of the strongest, which is the first. */
 function mergeGrants(rows: OpeningGrant[]): TargetedGrant | null {
   const [strongest] = rows;
   return strongest ? { ...strongest, tools: toolsOfAll(rows) } : null;

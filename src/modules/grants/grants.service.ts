@@ -27,10 +27,9 @@ import { NotGrantableError } from '../servers/servers.errors.js';
 import { membersOnly } from './grants.docs.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** Grants of one server, connection or namespace. */
+/** Applies to each server, connection and namespace. */
 const GRANTS_MAX = 100;
 
-/** Creates, changes, lists and revokes grants of servers, connections and namespaces. */
 @Injectable()
 export class GrantsService {
   constructor(
@@ -45,14 +44,12 @@ export class GrantsService {
     return checkedBody(SetGrantDto, body);
   }
 
-  /** The current grant of a target to an account, under the id of the strongest; null without one. */
+  /** It has the id of the strongest grant; null without one. */
   findCurrent(accountId: string, target: TargetName): Promise<FoundGrant | null> {
     return this.grantsRepository.find(accountId, target);
   }
 
   /**
-   * Grants a target to an account or to everybody, or changes the terms of its grant.
-   *
    * @param missing the error for a target that was deleted meanwhile
    * @param within the surrounding transaction; its caller announces the change after the commit
    * @throws NotFoundError for an unknown account; InvalidInputError for the owner and for contradictory terms; ConflictError at the
@@ -100,12 +97,10 @@ export class GrantsService {
     return { created, grant: toGrantDto({ id, accountId, accountName, ...terms, createdAt }) };
   }
 
-  /** Applies a change of the grants of a target in every process. */
   announce(target: TargetRef): void {
     this.grantCache.announce(target);
   }
 
-  /** One page of the grants of a target, newest first. */
   async list(target: TargetRef, query: PageQueryDto): Promise<GrantListDto> {
     const { rows, pagination } = await readPage(query, this.grantsRepository.count(target), (page) =>
       this.grantsRepository.list(target, page),
@@ -134,7 +129,6 @@ export class GrantsService {
     return { success: true };
   }
 
-  /** One page of the grants to an account, newest first. */
   async listReceived(accountId: string, query: PageQueryDto): Promise<ReceivedGrantListDto> {
     const { rows, pagination } = await readPage(query, this.grantsRepository.countReceived(accountId), (page) =>
       this.grantsRepository.listReceived(accountId, page),
@@ -142,7 +136,6 @@ export class GrantsService {
     return { grants: rows.map(toReceivedGrantDto), pagination };
   }
 
-  /** One page of the grants that an account gave, newest first. */
   async listGiven(ownerId: string, query: PageQueryDto): Promise<GivenGrantListDto> {
     const { rows, pagination } = await readPage(query, this.grantsRepository.countGiven(ownerId), (page) =>
       this.grantsRepository.listGiven(ownerId, page),
@@ -158,7 +151,7 @@ export class GrantsService {
   }
 
   /**
-   * The owner of a target, and the organization to whose members the caller's grants are limited; null for anybody.
+   * Finds the organization to whose members the caller's grants are limited; null for anybody.
    *
    * @throws the error of `missing` for a target that was deleted meanwhile, or that the caller does not administer
    */

@@ -3,10 +3,9 @@ import { Metrics, type Durations, type LabeledCounter } from '../../platform/tel
 import { invocationOutcomes, type InvocationOutcome } from './invocation.types.js';
 
 const kinds = ['connection', 'run'] as const;
-/** A call to a connection, or to the run address of a server. */
+/** A server is called at its run address. */
 export type CallKind = (typeof kinds)[number];
 
-/** Metrics of the calls that this process served. */
 @Injectable()
 export class CallMetricsService {
   private readonly calls: LabeledCounter<'kind' | 'outcome'>;

@@ -1,7 +1,7 @@
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 import type { NamedCaller } from './invocation.types.js';
 
-/** The caller of a request. Names are null after the account was deleted, or the key revoked. */
+/** Names are null after the account was deleted, or the key revoked. */
 export interface CallerDto {
   account: { id: string; name: string | null };
   credential: { id: string; name: string | null; kind: NamedCaller['kind'] };
@@ -10,7 +10,6 @@ export interface CallerDto {
 
 const nullableText = { type: 'string', nullable: true } as const;
 
-/** The schema of a {@link CallerDto} or null. */
 export const callerSchema: ApiPropertyOptions = {
   type: 'object',
   nullable: true,

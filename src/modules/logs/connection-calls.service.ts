@@ -1,14 +1,11 @@
 /**
- * The log of connections: their requests, and the output of their modules. The rows are stored in `invocations`, which
- * also has the view of the server.
+ * The log of connections: their requests, and the output of their modules, stored in `invocations`.
  *
- * Each connection is limited per process and minute, so that many calls of one use up neither the size of the log nor
- * its retention: 1,000 successful calls, 1,000 printed parts, 1 MB of characters. Beyond that, one row per tenth of a
- * second is recorded as a sample, and the next row has the number of those left out (`leftOut`). Failed calls use up
- * only the characters.
+ * Each connection is limited per process and minute, so that many calls of one use up neither the size of the log nor its retention: 1,000
+ * successful calls, 1,000 printed parts, 1 MB of characters. Beyond that, one row per tenth of a second is recorded as a sample, and the
+ * next row has the number of those left out (`leftOut`). Failed calls use up only the characters.
  *
- * Recording neither waits nor fails. Readers see everything that this process recorded, and rows of others after at
- * most 2 s.
+ * Recording neither waits nor fails. Readers see everything that this process recorded, and rows of others after at most 2 s.
  */
 import { Injectable } from '@nestjs/common';
 import { shareOf } from '../../config/workers.js';
@@ -19,22 +16,18 @@ import { InvocationsService } from './ingest/invocations.service.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall } from './invocation.types.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 
-/**
- * Successful calls, other rows, and characters of all of them, of one connection per minute, in all processes of
- * `WORKERS`.
- */
+/** Counted for one connection, over all processes of `WORKERS`. */
 const ROWS_A_MINUTE_MAX = 1_000;
 const CHARS_A_MINUTE_MAX = 1024 * 1024;
 
 /** Beyond these limits, one row in this period is recorded as a sample. */
 const SAMPLE_MS = 100;
 
-/** The parts of one connection in the current minute. */
 interface Usage {
   calls: number;
   printed: number;
   chars: number;
-  /** When the last successful call or printed part was recorded, in milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   keptAt: number;
 }
 
@@ -42,7 +35,7 @@ interface Usage {
 export class ConnectionCallsService {
   private minute = 0;
   private usage = new Map<string, Usage>();
-  /** Calls that were left out and are not yet counted in a row. */
+  /** Not yet counted in a row. */
   private readonly leftOut = new Map<string, number>();
   private dropped = 0;
 
@@ -59,7 +52,7 @@ export class ConnectionCallsService {
     );
   }
 
-  /** Records a request or a part of it. Does not wait and does not fail. */
+  /** Does not wait and does not fail. */
   record(part: ConnectionCall): void {
     const { outcome, timing } = part;
     if (outcome && timing)
@@ -78,9 +71,8 @@ export class ConnectionCallsService {
   }
 
   /**
-   * Finds the newest matching requests among the newest 1,000 of a connection, newest first, their number, and the
-   * number left out between them. Includes everything that this process recorded before, and rows of other processes
-   * after at most 2 s.
+   * Searches the newest 1,000 requests of a connection, and returns those that match, newest first, with their number and the number left
+   * out between them.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError after waiting 10 s for other searches
    */

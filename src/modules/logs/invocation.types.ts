@@ -24,12 +24,9 @@ export const invocationOutcomes = [
 
 export type InvocationOutcome = (typeof invocationOutcomes)[number];
 
-/**
- * The outcomes of a request for which the server returned an error. The runtime of hosted code reports both as `ok`.
- */
+/** The runtime of hosted code reports both as `ok`. */
 export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
-/** A console line, in memory and in the table. */
 export interface LogLine {
   /** Milliseconds since 1970. */
   at: number;
@@ -38,7 +35,6 @@ export interface LogLine {
   message: string;
 }
 
-/** A thrown error, in memory and in the table. */
 export interface LogException {
   /** Milliseconds since 1970. */
   at: number;
@@ -46,20 +42,19 @@ export interface LogException {
   message: string;
 }
 
-/** A caller with current names; null for a deleted account, and for a revoked key. */
+/** A name is null for a deleted account, and for a revoked key. */
 export interface NamedCaller extends CallOrigin {
   accountName: string | null;
   credentialName: string | null;
 }
 
-/** Fields that both views of an invocation have, each with its own values. */
+/** Each view has its own values. */
 interface InvocationPart {
   /**
    * UUID of version 7 created when the request arrived; its time selects the partition. One per client request and
    * connection.
    */
   id: string;
-  /** When the request arrived, in milliseconds since 1970. */
   at?: number | null;
   /** HTTP method. Only in the part of the process that responded to the request, absent in later additions. */
   method?: string | null;
@@ -68,7 +63,6 @@ interface InvocationPart {
   /** JSON-RPC method; null if the message could not be parsed. */
   rpcMethod?: string | null;
   toolName?: string | null;
-  /** HTTP status. */
   status?: number | null;
   outcome?: InvocationOutcome | null;
   /** Null for a request of Slipway itself, and for records of servers elsewhere. */
@@ -78,19 +72,17 @@ interface InvocationPart {
 }
 
 /**
- * The server's view of a request, or a part of it: the fields that its sender knows. Parts with one id become one row,
- * in any order. Outcome and CPU time of a part without `method` override those of the part with it, but its `ok` does
- * not override `toolError` and `rpcError`.
+ * The server's view of a request, or a part of it. Parts with one id become one row, in any order. Outcome and CPU time of a part without
+ * `method` override those of the part with it, but its `ok` does not override `toolError` and `rpcError`.
  */
 export interface Invocation extends InvocationPart {
   serverId: string;
-  /** The release that was current; null without one. */
+  /** The release at the time of the request; null without one. */
   releaseId?: string | null;
   cpuMs?: number | null;
   wallMs?: number | null;
-  /** Redacted JSON of arguments and result; only if the owner of the server enabled it. */
+  /** Redacted JSON; only if the owner of the server enabled it. */
   payload?: { arguments: string | null; result: string | null } | null;
-  /** Lines and exceptions that were dropped. */
   leftOut?: number;
 }
 
@@ -116,16 +108,15 @@ export interface CallDurations {
  * plus the failure that its caller received; never those of a registry server.
  */
 export interface ConnectionCall extends InvocationPart {
-  /** The row id of the connection. */
   connectionId: string;
   timing?: CallDurations;
-  /** Earlier calls that were not recorded because there were too many. */
+  /** Counts earlier calls that were too many to record. */
   leftOut?: number;
 }
 
 export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { caller: NamedCaller | null };
 
-/** Conditions on the requests of a server or a connection. All must hold. */
+/** All conditions must hold. */
 export interface CallFilter {
   /** Inclusive. */
   from?: Date;
@@ -135,7 +126,7 @@ export interface CallFilter {
   search?: string;
   outcome?: InvocationOutcome;
   tool?: string;
-  /** Name or id of the caller's account, or id of its credential. */
+  /** Matches the name or id of an account, or the id of a credential. */
   caller?: string;
 }
 

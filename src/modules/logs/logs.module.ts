@@ -23,11 +23,7 @@ import { PartitionsRepository } from './store/partitions.repository.js';
 import { LogStreamsController } from './stream/log-streams.controller.js';
 import { LogStreams } from './stream/log-streams.js';
 
-/**
- * Logs of servers and connections: every role records, stores and finds invocations, and the API searches, streams, and
- * accepts records of servers that run elsewhere. Workers write these, create partitions and clear the rows of deleted
- * owners.
- */
+/** Every role records, stores and finds invocations. Workers also create partitions and clear the rows of deleted owners. */
 @Module({})
 export class LogsModule {
   static readonly forRoles = roleModule((env) => ({

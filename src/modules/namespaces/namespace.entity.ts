@@ -2,7 +2,6 @@ import { ForeignKey, Check, Column, CreateDateColumn, Entity, Index, PrimaryGene
 import { Account } from '../auth/account.entity.js';
 import type { Suspension } from '../auth/suspension.types.js';
 
-/** A globally unique name an account owns; holds servers, skills and connections. */
 @Entity('namespaces')
 @Check('namespaces_name', `"name" ~ '^[a-z0-9][a-z0-9-]{1,37}[a-z0-9]$'`)
 export class Namespace {
@@ -21,7 +20,7 @@ export class Namespace {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** Set while the operator suspends it: calls are rejected. */
+  /** Calls are rejected while it is set. */
   @Column('jsonb', { nullable: true })
   suspended: Suspension | null;
 }

@@ -6,7 +6,6 @@ export class NamespaceNotFoundError extends NotFoundError {
   }
 }
 
-/** The caller claims a namespace that another of its accounts owns. */
 export class NamespaceOwnedError extends ConflictError {
   constructor(name: string, to: string) {
     super(

@@ -12,11 +12,10 @@ import { Namespace } from './namespace.entity.js';
 /** Conditions combined by AND; an absent one restricts nothing. */
 export interface NamespaceFilter {
   accountIds?: string[];
-  /** Prefix of the name. */
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
-  /** Only servers that this caller can find matter for `hasServers`. */
+  /** Its rights decide which servers count for `hasServers`. */
   viewer: Caller;
   hasSkills?: boolean;
 }
@@ -29,7 +28,7 @@ export interface NamespaceFilter {
 export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Suspends or reinstates a namespace. @returns false if it does not exist */
+  /** @returns false if it does not exist */
   async suspend(actor: Actor, name: string, suspended: Suspension | null): Promise<boolean> {
     const sql = 'UPDATE namespaces SET suspended = $2::jsonb WHERE name = $1 RETURNING id';
     const values = [name, suspended && JSON.stringify(suspended)];
@@ -41,7 +40,7 @@ export class NamespacesRepository {
     return this.matching(filter).getCount();
   }
 
-  /** One page of matching namespaces: by name, or newest first. */
+  /** Sorts by name, or newest first. */
   find(
     filter: NamespaceFilter,
     { order, offset, limit }: { order: 'name' | 'newest'; offset: number; limit: number },
@@ -95,7 +94,7 @@ export class NamespacesRepository {
     });
   }
 
-  /** Number of current grants of these namespaces, and of the servers and connections in them. */
+  /** Includes grants of the servers and connections in them. */
   async countGrants(namespaceIds: string[]): Promise<number> {
     const [{ grants }] = await this.database.query<[{ grants: number }]>(
       `SELECT count(*)::integer AS grants FROM ${grantsWithinNamespaces} g WHERE g.namespace_id = ANY($1)`,
@@ -116,7 +115,7 @@ export class NamespacesRepository {
     if (accountIds !== undefined) rows.where('namespace.accountId IN (:...accountIds)', { accountIds });
     if (prefix !== undefined) rows.andWhere('starts_with(namespace.name, :prefix)', { prefix: prefix.toLowerCase() });
     if (ownerId !== undefined) rows.andWhere('namespace.accountId = :ownerId', { ownerId });
-    // Tables of modules that import this one, so they are named in SQL instead of imported.
+    // These tables belong to modules that import this one.
     const values: Record<string, unknown> = {};
     const add = (value: unknown) => {
       const name = `viewer${Object.keys(values).length}`;

@@ -1,9 +1,8 @@
 /**
  * Namespaces: globally unique names that an account owns, and that hold its servers, skills and connections.
  *
- * The first account to claim a name (`PUT /namespaces/{name}`) gets it; claiming one's own changes nothing. Deletion includes skills and
- * connections; the module that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, including one
- * created concurrently.
+ * The first account to claim a name gets it; claiming one's own changes nothing. Deletion includes skills and connections, and the module
+ * that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, including one created concurrently.
  *
  * Fails: 409 "already exists" for the name of another account (published tools look for these words), 409 while servers exist, 400 for
  * malformed and reserved names, and the quota of the account.
@@ -41,13 +40,12 @@ import { NamespacesRepository } from './namespaces.repository.js';
 
 const RENAME = 'choose another name, or let POST /namespaces generate one';
 
-/** Prepares the deletion and the move of namespaces in the module that has the connections. */
+/** The module that has the connections provides it. */
 export abstract class NamespaceDeletion {
-  /** Runs before a namespace is deleted. The returned function runs after the deletion, if it succeeds. */
+  /** The returned function runs after a successful deletion. */
   abstract prepareDeletion(namespace: OwnedNamespace): Promise<() => void>;
-  /** Revokes client authorizations, setup links and consents of namespaces that move to another account, in the transaction. */
+  /** Runs in the transaction that moves namespaces to another account: revokes client authorizations, setup links and consents. */
   abstract endLogins(namespaceIds: string[], tx: EntityManager): Promise<void>;
-  /** Deletes and revokes the upstream tokens of connections. */
   abstract revokeTokens(namespaceIds: string[]): Promise<void>;
 }
 
@@ -78,7 +76,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** The namespaces of the caller and its organizations, newest first; with a search filter those of all accounts, by name. */
+  /** Lists namespaces of the caller and its organizations, newest first; with a search filter those of all accounts, by name. */
   async list(caller: Caller, query: NamespaceQueryDto): Promise<NamespaceListDto> {
     const { q, ownerId, hasServers, hasSkills } = query;
     const isSearch = [q, ownerId, hasServers, hasSkills].some((filter) => filter !== undefined);
@@ -91,7 +89,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     return { namespaces: rows.map((row) => project(toNamespaceDto(row), query.fields)), pagination };
   }
 
-  /** Creates a namespace with a generated name. @throws KeyScopeError */
+  /** @throws KeyScopeError */
   async create(caller: Caller): Promise<NamespaceDto> {
     this.accessService.requireForAll(caller, 'manage');
     for (;;) {
@@ -101,7 +99,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Creates a namespace with this name. Nothing changes if the caller or its organization already owns it.
+   * Nothing changes if the caller or its organization already owns the name.
    *
    * @param organizationId the account that gets it; by default the caller's own
    * @param moves moves a namespace that the caller owns in another account
@@ -139,12 +137,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /**
-   * Deletes a namespace with its skills and connections. The foreign key of servers prevents it while one exists, including one created
-   * concurrently.
-   *
-   * @throws ConflictError while it holds servers
-   */
+  /** @throws ConflictError while it holds servers */
   async remove(actor: Actor, namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     const { id, name } = namespace;
     const finish = await this.deletion.prepareDeletion(namespace);
@@ -158,7 +151,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Suspends a namespace or, with null, reinstates it: immediately in this process, within 5 s in every other.
+   * A null reason reinstates the namespace. The change takes effect immediately in this process, within 5 s in every other.
    *
    * @throws NamespaceNotFoundError
    */
@@ -171,8 +164,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Moves namespaces to another account, with their servers, skills and connections. Streams close, and setup links, consents and upstream
-   * credentials are revoked: they belong to the people who created them.
+   * Streams close, and setup links, consents and upstream credentials are revoked: they belong to the people who created them.
    *
    * @param name one namespace of the account; null: all
    * @throws ForbiddenError for an account that the caller does not own, NotFoundError, QuotaExceededError of the new account

@@ -2,7 +2,6 @@ import { Column, CreateDateColumn, PrimaryGeneratedColumn } from 'typeorm';
 import type { AuthorizationServer } from '../../mcp/oauth/discovery.js';
 import type { CredentialOwner } from './credentials.types.js';
 
-/** The columns that pending authorizations and tokens share. */
 export abstract class AuthorizationColumns {
   @PrimaryGeneratedColumn('uuid')
   id: string;
@@ -17,7 +16,7 @@ export abstract class AuthorizationColumns {
   @Column('text', { name: 'upstream_url' })
   upstreamUrl: string;
 
-  /** The authorization server that issues the tokens; refresh tokens are sent only there. */
+  /** Refresh tokens are sent only to this server. */
   @Column('jsonb')
   server: AuthorizationServer;
 

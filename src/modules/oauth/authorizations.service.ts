@@ -1,6 +1,5 @@
 /**
- * One authorization from discovery to the stored token (RFC 6749 with PKCE): finds the authorization server, registers Slipway there,
- * creates the link, redirects to the server, and handles its response at `/oauth/callback`.
+ * One authorization from discovery to the stored token (RFC 6749 with PKCE).
  *
  * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`, which works once, for 10 minutes and in
  * that browser; the issuer is checked by `iss` (RFC 9207). The new tokens replace the owner's earlier ones, other links of the owner are
@@ -69,18 +68,18 @@ import {
 import { issuerOf, storedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
-/** The time for discovery and registration: an upstream may list several servers, each with several documents. */
+/** An upstream may list several servers, each with several documents. */
 const BEGIN_MS_MAX = 30_000;
 
-/** The time from the redirect to the authorization server to its response. */
+/** Counts from the redirect to the authorization server. */
 const ANSWER_MS_MAX = 10 * 60_000;
 
-/** Valid links of one owner; a new one invalidates the oldest. */
+/** A new link invalidates the oldest of the owner. */
 const LINKS_PER_OWNER_MAX = 5;
 
 /**
- * Cache lifetime of a discovery: users reload pages, and programs follow links before users do. The sign-in that follows a page uses the
- * same discovery, the next one discovers again.
+ * Users reload pages, and programs follow links before users do. The sign-in that follows a page uses the same discovery, the next one
+ * discovers again.
  */
 const DISCOVERY_CACHED_MS = 60_000;
 
@@ -96,7 +95,6 @@ type SignIn = Pick<PendingAuthorization, 'id' | 'ownerKind' | 'ownerId' | 'serve
 
 @Injectable()
 export class AuthorizationsService implements SetupPageOwner<PendingAuthorization>, OnModuleInit {
-  /** Discoveries for pages, by owner and request. */
   private readonly discovered = new LRUCache<string, AuthorizationTarget>({ max: 1_000, ttl: DISCOVERY_CACHED_MS });
 
   private owners!: Record<CredentialOwner['kind'], CredentialOwners>;
@@ -120,8 +118,8 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Discovers the upstream's authorization server, registers Slipway there if needed, and waits for a user to authorize it by {@link
-   * openLink}, once, even after a restart.
+   * Registers Slipway at the authorization server if needed, and waits for a user to authorize it by {@link openLink}, once, even after a
+   * restart.
    *
    * @throws OAuthSetupError with a message for the publisher
    */
@@ -129,7 +127,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     await this.prepare(owner, request, null);
   }
 
-  /** The link to the newest pending authorization of an owner; null if there is none. */
+  /** @returns null if no authorization of the owner is pending */
   async openLink({ kind: ownerKind, id: ownerId }: CredentialOwner, holder: LinkHolder): Promise<string | null> {
     const link = await this.database.manager.findOne(PendingAuthorization, {
       where: { ownerKind, ownerId, completedAt: IsNull(), expiresAt: MoreThan(new Date()) },
@@ -157,7 +155,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return { redirect: await this.redirectFor(pending, clientRow, cookie, holder), linkId: pending.id };
   }
 
-  /** Discovery for a page: stores and registers nothing. At most 60 s old. @throws OAuthSetupError */
+  /** Stores and registers nothing. The result is at most 60 s old. @throws OAuthSetupError */
   async preview(owner: CredentialOwner, request: BeginAuthorization): Promise<AuthorizationTarget> {
     const key = JSON.stringify([owner, request]);
     let target = this.discovered.get(key);
@@ -174,7 +172,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return target;
   }
 
-  /** The client of an authorization, described in a message; registered if there is none yet. @throws OAuthSetupError */
+  /** Describes the client in a message; registers one if there is none yet. @throws OAuthSetupError */
   async clientFor(owner: CredentialOwner, request: BeginAuthorization): Promise<string> {
     const { server } = await this.preview(owner, request);
     if (server.adapter !== undefined) return 'The code of the server signs people in: it needs no client.';
@@ -214,7 +212,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Exchanges the code of a response and stores the tokens. A state works once, within ten minutes, in the browser that began.
+   * A state works once, within ten minutes, in the browser that began.
    *
    * @throws SetupPageError
    */
@@ -353,7 +351,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Binds the authorization to a browser. The same browser can repeat it, which restarts the authorization; another one cannot.
+   * The same browser can repeat it, which restarts the authorization; another one cannot.
    *
    * @param client null for an adapter
    * @param holder of the link that it continues
@@ -391,7 +389,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return url;
   }
 
-  /** The address where an adapter signs users in, and the PKCE verifier (RFC 7636). @throws OAuthSetupError */
+  /** Also returns the PKCE verifier (RFC 7636). @throws OAuthSetupError */
   private async signInAtAdapter(owner: CredentialOwner, state: string): Promise<{ url: string; codeVerifier: string }> {
     const codeVerifier = randomBytes(32).toString('base64url');
     const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
@@ -411,7 +409,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     }
   }
 
-  /** The server of an authorization, with the names that users know. */
+  /** Returns the names that users know. */
   private async serverOf(pending: PendingAuthorization): Promise<PageServer> {
     const { label, upstreamUrl, server, resourceName } = pending;
     const presentation = await this.owners[pending.ownerKind].presentation(pending.ownerId);
@@ -474,7 +472,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     }
   }
 
-  /** One credential per owner: a new authorization replaces the old one and invalidates the owner's other links. */
+  /** A new authorization replaces the owner's credential and invalidates the owner's other links. */
   private async store(pending: PendingAuthorization, tokens: TokenSet, tx: EntityManager): Promise<void> {
     const { id, ownerKind, ownerId, upstreamUrl, server, clientRowId, resource, scopes } = pending;
     // A trigger deletes the row together with its owner, and waits for this lock.
@@ -498,7 +496,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 }
 
-/** The holder of the link with which an authorization began; null if an earlier version began it. */
+/** @returns null if an earlier version began the authorization */
 function holderOf({ accountId, keyId, loginsEpoch }: PendingAuthorization): LinkHolder | null {
   if (accountId === null || keyId === null || loginsEpoch === null) return null;
   const needsSignIn = loginsEpoch >= 0;

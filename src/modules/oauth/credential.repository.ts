@@ -7,7 +7,7 @@ import { PendingAuthorization } from './pending-authorization.entity.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Retention of expired links, so that their page can report the expiry. */
+/** The page of an expired link can report the expiry meanwhile. */
 const KEPT_AFTER_EXPIRY = '1 day';
 
 /** A refresh holds the row of its credential for at most 10 s. */
@@ -29,17 +29,14 @@ const CREDENTIAL_BY_OWNER = new PreparedStatement<CallCredential>(
      FROM upstream_credentials WHERE owner_kind = $1 AND owner_id = $2`,
 );
 
-/** SQL on OAuth clients, pending authorizations and credentials. */
 @Injectable()
 export class CredentialsRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** The credential of an owner; null without one. */
   findForCalls({ kind, id }: CredentialOwner): Promise<CallCredential | null> {
     return CREDENTIAL_BY_OWNER.findOne(this.database, [kind, id]);
   }
 
-  /** Deletes the links of all owners that expired a day ago. */
   async deleteExpiredLinks(tx: EntityManager): Promise<void> {
     const now = await deletionTime(tx);
     if (!now) return;
@@ -47,7 +44,7 @@ export class CredentialsRepository {
     await tx.query(sql, [now, KEPT_AFTER_EXPIRY]);
   }
 
-  /** Locks a pending authorization. @returns false if it was deleted or completed */
+  /** @returns false if the authorization was deleted or completed */
   async lockPending(id: string, tx: EntityManager): Promise<boolean> {
     const rows = await tx.query<object[]>(
       'SELECT 1 FROM pending_authorizations WHERE id = $1 AND completed_at IS NULL FOR UPDATE',
@@ -56,7 +53,7 @@ export class CredentialsRepository {
     return rows.length > 0;
   }
 
-  /** Begins an authorization in a browser. @returns false if it was completed or has expired, or began in another browser */
+  /** @returns false if the authorization was completed or has expired, or began in another browser */
   async bindBrowser(
     id: string,
     started: Record<'browserHash' | 'stateHash', Buffer> &
@@ -72,7 +69,7 @@ export class CredentialsRepository {
     return affected === 1;
   }
 
-  /** Uses up the state of an authorization. @returns false if it was used, or began earlier than `startedAfter` */
+  /** @returns false if the state was used, or began earlier than `startedAfter` */
   async claimState(id: string, stateHash: Buffer, startedAfter: Date): Promise<boolean> {
     const { affected } = await this.database
       .createQueryBuilder()
@@ -84,7 +81,7 @@ export class CredentialsRepository {
     return affected === 1;
   }
 
-  /** Deletes the shared clients of an issuer whose secret has expired by `endedBy`. */
+  /** Deletes shared clients only. */
   async deleteEndedClients(issuer: string, redirectUri: string, endedBy: Date, tx: EntityManager): Promise<void> {
     await tx.query(
       `DELETE FROM oauth_clients
@@ -111,21 +108,18 @@ export class CredentialsRepository {
     return unanswered >= 2;
   }
 
-  /** Stores a client, unless another process has just stored one for the same issuer. */
+  /** Does nothing if another process has just stored one for the same issuer. */
   async insertClient(client: Partial<OAuthClient>, tx: EntityManager): Promise<void> {
     await tx.createQueryBuilder().insert().into(OAuthClient).values(client).orIgnore().execute();
   }
 
-  /**
-   * Locks the row of an owner, which another module owns, until the transaction ends: it cannot be deleted, and no second client of it can
-   * be stored. @returns false if it was deleted
-   */
+  /** Until the transaction ends, the owner cannot be deleted, and no second client of it can be stored. @returns false if it was deleted */
   async lockOwner({ kind, id }: CredentialOwner, tx: EntityManager): Promise<boolean> {
     const rows = await tx.query<object[]>(`SELECT 1 FROM ${tableOf[kind]} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
     return rows.length > 0;
   }
 
-  /** Deletes the pre-registered clients of an owner: the one of this issuer, and others that no token needs. */
+  /** Deletes the one of this issuer, and others that no token needs. */
   async deleteClientsOf({ kind, id }: CredentialOwner, issuer: string, tx: EntityManager): Promise<void> {
     await tx.query(
       `DELETE FROM oauth_clients c WHERE owner_kind = $1 AND owner_id = $2
@@ -134,13 +128,13 @@ export class CredentialsRepository {
     );
   }
 
-  /** Limits the wait for a locked credential in this transaction; {@link isLockTimeout} recognizes the error. */
+  /** Recognize the error by {@link isLockTimeout}. */
   async limitLockWait(tx: EntityManager): Promise<void> {
     await tx.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
   }
 }
 
-/** True for SQLSTATE 55P03: the row was not free in time. */
+/** SQLSTATE 55P03. */
 export function isLockTimeout(error: unknown): boolean {
   return (error as { driverError?: { code?: string } }).driverError?.code === '55P03';
 }

@@ -6,7 +6,6 @@ import type { SessionCaller } from '../auth/access.types.js';
 import type { CallbackQueryDto } from './setup/callback.dto.js';
 import { issuerOf } from './stored-tokens.js';
 
-/** Thrown by `AuthorizationsService.begin`. */
 export { NoAuthorizationServerError, OAuthClientNeededError, OAuthSetupError } from '../../mcp/oauth/oauth-errors.js';
 
 /** The stored authorization is no longer valid: a user must authorize Slipway again. */
@@ -19,10 +18,10 @@ export class CredentialUnavailableError extends CallFailure {
   readonly failure = 'no token';
 }
 
-/** A setup link or callback that this browser cannot use. Shown to people, on a page. */
+/** A setup link or callback that this browser cannot use. */
 export class SetupPageError extends PageError {
   readonly code = 'setup_failed';
-  /** The link of a user who denied access: the browser returns to the app that opened the link, if there is one. */
+  /** The browser of a user who denied access returns to the app that opened this link, if there is one. */
   refusedLinkId?: string;
 
   constructor(
@@ -103,7 +102,7 @@ export class SetupPageError extends PageError {
   );
 }
 
-/** A function that creates the error, so that its stack names the code that throws it. */
+/** A function, so that the stack of the error names the code that throws it. */
 function page(...args: ConstructorParameters<typeof SetupPageError>): () => SetupPageError {
   return () => new SetupPageError(...args);
 }
@@ -120,7 +119,7 @@ const nextSteps: Partial<Record<string, string>> = {
 };
 
 /**
- * The page for a response without a code (RFC 6749 section 4.1.2.1).
+ * RFC 6749 section 4.1.2.1.
  *
  * @param name of the server, as users know it
  */

@@ -1,11 +1,10 @@
 /**
- * OAuth credentials of servers and connections for their upstreams: the token for a call, and its removal.
+ * OAuth credentials of servers and connections for their upstreams.
  *
  * A token is read from a cache of 5 s; `credentials.changed` drops it in every process. It is refreshed 60 s or a tenth of its lifetime
  * before its expiry, or after a 401 with it. A token is valid only for the URL it was issued for.
  *
  * Fails: AuthorizationRequiredError when a user must authorize again, CredentialUnavailableError when no new token is available now.
- * Removal also revokes the tokens (RFC 7009), in the background, if the server can be reached.
  */
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { DataSource, In, type EntityManager } from 'typeorm';
@@ -71,7 +70,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     await Promise.allSettled(this.revoking);
   }
 
-  /** {@link accessToken} from the cache, without a promise; undefined if it must be read or refreshed. */
+  /** @returns undefined if the token must be read or refreshed */
   cachedToken(owner: CredentialOwner, upstreamUrl: string): string | null | undefined {
     const cached = this.cache.peek(keyOf(owner));
     if (cached === null) return undefined;
@@ -81,7 +80,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * The bearer token for this upstream, refreshed when due; null when none is stored for that URL. No query while the credential, or its
+   * Refreshes the token when it is due, and returns null when none is stored for that URL. Needs no query while the credential, or its
    * absence, was read in the last 5 s.
    *
    * @param rejected the token to which the upstream just returned 401: it is refreshed, unless a newer one is already stored
@@ -127,8 +126,8 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Deletes tokens and pending authorizations, and revokes the tokens (RFC 7009) in the background, if the authorization
-   * server can be reached. Deleting the owner's row deletes them too, but does not revoke the tokens.
+   * Revokes the tokens (RFC 7009) in the background, if the authorization server can be reached. Deleting the owner's row deletes them too,
+   * but does not revoke the tokens.
    */
   async remove(owner: CredentialOwner): Promise<void> {
     (await this.database.transaction((tx) => this.removeIn(owner, tx)))();
@@ -148,9 +147,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     };
   }
 
-  /**
-   * Reads the tokens of owners that are about to be deleted together. The returned function revokes them sequentially, in the background.
-   */
+  /** The returned function revokes them sequentially, in the background. */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.database.manager.find(UpstreamCredential, {
       where: { ownerKind: kind, ownerId: In(ownerIds) },
@@ -183,7 +180,6 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     }
   }
 
-  /** Drops a credential from the caches of all processes. */
   private changed(key: string): void {
     this.cache.drop(key);
     this.pubSub.announce('credentials.changed', { key });

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Person } from '../auth/access.types.js';
 import type { PageServer } from './setup/setup.types.js';
 
-/** The query of a stored form. */
 const HASHED_QUERY = /^\?sha256:[\w-]{43}$/;
 
 export const ownerKinds = ['server', 'connection'] as const;
@@ -12,15 +11,15 @@ export interface CredentialOwner {
   id: string;
 }
 
-/** Lookups for the owners of one kind. Implemented by the module that stores them. */
+/** The module that stores the owners provides it. */
 export interface CredentialOwners {
-  /** False when this owner no longer needs an authorization: its links are invalid, and no token is stored. */
+  /** If false, the links of the owner are invalid, and no token is stored. */
   isAuthorizationPending(ownerId: string): Promise<boolean>;
-  /** True if the account of a link, with all its rights, can authorize this owner. */
+  /** Asks whether the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
-  /** Names, description and icon of an owner, for the page that requests its authorization; empty when unknown. */
+  /** For the page that requests the authorization; empty when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
-  /** A step after an authorization was stored, such as the resumption of a release. */
+  /** Resumes a release, for example. */
   handleAuthorization(ownerId: string): Promise<void>;
 }
 
@@ -32,26 +31,24 @@ export const credentialOwners = {
 /** The owner's choice for its authorizations, which replaces what the MCP server and its authorization server announce. */
 export interface OAuthChoice {
   issuer?: string;
-  /** A client that was registered there manually. */
   clientId?: string;
   scopes?: string[];
 }
 
 export interface BeginAuthorization {
   upstreamUrl: string;
-  /** The `WWW-Authenticate` header(s) of the upstream's 401 or 403; null when there are none. */
+  /** Null without such a header. */
   challenge: string[] | null;
-  /** The identity of the owner, such as `acme/weather`. */
+  /** Such as `acme/weather`. */
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;
-  /** The choice of the owner, with the client's secret encrypted for the owner's row; absent without one. */
+  /** The client's secret is encrypted for the owner's row. */
   oauth?: OAuthChoice & { sealedSecret: string | null };
 }
 
-/** An OAuth client that a user registered manually. */
 export interface PreregisteredClient {
-  /** The authorization server at which it is registered, as its metadata spells it. */
+  /** As the metadata of the authorization server spells it. */
   issuer: string;
   clientId: string;
   /** Null for a public client. */

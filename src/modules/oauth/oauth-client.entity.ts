@@ -24,7 +24,7 @@ export class OAuthClient {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The authorization server, as its metadata spells it. */
+  /** As the metadata of the authorization server spells it. */
   @Column('text')
   issuer: string;
 
@@ -35,7 +35,7 @@ export class OAuthClient {
   @Column('text')
   kind: 'document' | 'registered' | 'given';
 
-  /** The owner; null for a client that all owners share. */
+  /** Null for a client that all owners share. */
   @Column('text', { name: 'owner_kind', nullable: true })
   ownerKind: CredentialOwner['kind'] | null;
 
@@ -45,7 +45,7 @@ export class OAuthClient {
   @Column('text', { name: 'client_id' })
   clientId: string;
 
-  /** Encrypted by the vault for this row's id; null for a client without a secret. Never leaves Slipway. */
+  /** Encrypted by the vault for this row's id; null for a client without a secret. */
   @Column('text', { name: 'sealed_secret', nullable: true })
   sealedSecret: string | null;
 
@@ -56,11 +56,11 @@ export class OAuthClient {
   @Column({ type: 'timestamptz', name: 'secret_expires_at', precision: 3, nullable: true })
   secretExpiresAt: Date | null;
 
-  /** The time at which the server rejected a pre-registered client, which is not used after it; null before. */
+  /** A pre-registered client is not used after this time; null before. */
   @Column({ type: 'timestamptz', name: 'refused_at', precision: 3, nullable: true })
   refusedAt: Date | null;
 
-  /** The time at which a new registration replaced it, since its server seemed to have forgotten it; null before. */
+  /** A new registration replaced the client, since its server seemed to have forgotten it; null before. */
   @Column({ type: 'timestamptz', name: 'retired_at', precision: 3, nullable: true })
   retiredAt: Date | null;
 

@@ -18,10 +18,10 @@ import type { CredentialOwner, PreregisteredClient } from './credentials.types.j
 import { CredentialsRepository } from './credential.repository.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/** The remaining lifetime of a secret below which a client is not used for a new authorization. */
+/** A client is not used for a new authorization if its secret expires sooner. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
-/** Minimum interval between registrations of a forgotten client at one issuer. */
+/** Applies to forgotten clients of one issuer. */
 const REGISTRATION_EVERY_MS = 24 * 60 * 60_000;
 
 type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
@@ -42,7 +42,7 @@ export class OAuthClientsService {
     private readonly env: Env,
   ) {}
 
-  /** Sets the function that finds the adapter of a connection's server, null if it has none; called by modules/connections at startup. */
+  /** Called by modules/connections at startup. */
   provideAdapters(find: AdapterFinder): void {
     this.findAdapter = find;
   }
@@ -66,20 +66,20 @@ export class OAuthClientsService {
     return `${this.env.baseUrl}/oauth/callback`;
   }
 
-  /** The URL of our client id metadata document; null unless PUBLIC_URL is https, which it requires. */
+  /** @returns null unless PUBLIC_URL is https, which a metadata document requires */
   get documentUrl(): string | null {
     const { baseUrl } = this.env;
     return baseUrl.startsWith('https:') ? `${baseUrl}/oauth/client.json` : null;
   }
 
-  /** Our client id metadata document; null where {@link documentUrl} is null. */
+  /** @returns null where {@link documentUrl} is null */
   document(): object | null {
     if (this.documentUrl === null) return null;
     const metadata = clientMetadata(this.redirectUri, 'none');
     return { client_id: this.documentUrl, client_uri: this.env.baseUrl, ...metadata };
   }
 
-  /** The issuers at which Slipway has a client, shared or of this owner. */
+  /** Includes shared clients. */
   async knownAmong(issuers: readonly string[], { kind, id }: CredentialOwner): Promise<Set<string>> {
     const clientOf = { issuer: In([...issuers]), redirectUri: this.redirectUri };
     const where = [
@@ -91,8 +91,7 @@ export class OAuthClientsService {
   }
 
   /**
-   * The client for a new authorization, registered if there is none. Two concurrent processes register two, and both use the one that is
-   * stored first.
+   * Registers a client if there is none. Two concurrent processes register two, and both use the one that is stored first.
    *
    * @throws OAuthClientNeededError if a user must enter one, OAuthSetupError if the registration fails
    */
@@ -112,8 +111,8 @@ export class OAuthClientsService {
   }
 
   /**
-   * The shared client, or another one if its server seems to have forgotten it: once a day a new registration, and within that day the
-   * previous one. Both stay stored, since tokens are refreshed with the client they were issued to.
+   * Registers another client once a day if the server seems to have forgotten this one, and within that day returns the previous one. Both
+   * stay stored, since tokens are refreshed with the client they were issued to.
    */
   private async stillKnown(fetch: FetchLike, server: AuthorizationServer, client: OAuthClient): Promise<OAuthClient> {
     if (client.kind !== 'registered' || !(await this.credentialsRepository.isUnanswered(client.id))) return client;
@@ -139,7 +138,7 @@ export class OAuthClientsService {
     }
   }
 
-  /** False if a user must enter a client, according to the metadata. */
+  /** Decides by the metadata; false if a user must enter a client. */
   async isObtainable(server: AuthorizationServer): Promise<boolean> {
     if (server.adapter !== undefined || server.registrationEndpoint !== null) return true;
     if (server.readsClientDocuments && this.documentUrl !== null) return true;
@@ -152,14 +151,13 @@ export class OAuthClientsService {
     return { clientId, clientSecret, authMethod, secretExpiresAt };
   }
 
-  /** Stores the authentication method that a client's server accepted. */
   async authenticates(id: string, authMethod: string, tx = this.database.manager): Promise<void> {
     await tx.update(OAuthClient, { id }, { authMethod });
   }
 
   /**
-   * After its server rejected a client: deletes a registered one, so that the next authorization registers again, and marks a
-   * pre-registered one, since only a user can replace it.
+   * Deletes a registered client, so that the next authorization registers again, and marks a pre-registered one, since only a user can
+   * replace it.
    */
   async handleRejection(id: string): Promise<void> {
     const { manager } = this.database;
@@ -167,14 +165,14 @@ export class OAuthClientsService {
     await manager.update(OAuthClient, { id, kind: 'given' }, { refusedAt: new Date() });
   }
 
-  /** The owner's pre-registered client at an issuer, even a rejected one; null without one. */
+  /** Includes a rejected client. */
   preregistered(owner: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
     return this.database.manager.findOneBy(OAuthClient, this.ofOwner(owner, { issuer }));
   }
 
   /**
-   * Replaces the owner's pre-registered client at an issuer, whose tokens are then no longer refreshed; the same client gets the secret.
-   * For other issuers only the client in use stays, so that an owner has at most two.
+   * The tokens of the replaced client are no longer refreshed; the same client gets the secret. For other issuers only the client in use
+   * stays, so that an owner has at most two.
    *
    * @throws SetupPageError if the owner was deleted
    */
@@ -200,8 +198,8 @@ export class OAuthClientsService {
   }
 
   /**
-   * {@link storePreregistered} for the client that the owner chose. If the owner chose no issuer, the client belongs to the first one that
-   * was found: its secret is sent to no other.
+   * Stores the client that the owner chose. If the owner chose no issuer, the client belongs to the first one that was found: its secret is
+   * sent to no other.
    *
    * @throws OAuthSetupError, SetupPageError
    */
@@ -222,7 +220,7 @@ export class OAuthClientsService {
     await this.storePreregistered(owner, { issuer, clientId, clientSecret });
   }
 
-  /** After the owner chose another client or secret: deletes the other pre-registered ones, and stores the secret. */
+  /** Deletes the other pre-registered clients of the owner, and stores the secret. */
   async replacePreregistered(
     owner: CredentialOwner,
     clientId: string | undefined,

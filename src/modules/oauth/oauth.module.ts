@@ -25,7 +25,6 @@ const services = [
   SetupLinksService,
 ];
 
-/** OAuth towards upstreams: clients, tokens, and the setup page. */
 @Module({})
 export class OAuthModule {
   static readonly forRoles = roleModule((env) => ({

@@ -3,10 +3,7 @@ import { AuthorizationColumns } from './authorization-columns.js';
 import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/**
- * A pending authorization: opened by its signed link, begun by the button (which binds it to that browser), completed by the response with
- * its state. Deleted with its owner, as credentials are.
- */
+/** Opened by its signed link, begun by the button (which binds it to that browser), completed by the response with its state. */
 @Entity('pending_authorizations')
 @Index('pending_authorizations_owner', ['ownerKind', 'ownerId'])
 @Index('pending_authorizations_state', ['stateHash'], { unique: true })
@@ -26,11 +23,10 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('text', { name: 'resource_name', nullable: true })
   resourceName: string | null;
 
-  /** The account of the link that it began with; null before the button is pressed. No foreign key: checked at each use. */
+  /** Null before the button is pressed. No foreign key: the account is checked at each use. */
   @Column('uuid', { name: 'account_id', nullable: true })
   accountId: string | null;
 
-  /** The credential that the link was issued to. */
   @Column('uuid', { name: 'key_id', nullable: true })
   keyId: string | null;
 
@@ -44,11 +40,11 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** The last press of the button; the response must come within ten minutes. */
+  /** The response must come within ten minutes of the last press of the button. */
   @Column({ type: 'timestamptz', name: 'started_at', precision: 3, nullable: true })
   startedAt: Date | null;
 
-  /** SHA-256 of the cookie of the browser that pressed it. */
+  /** Identifies the browser that pressed the button, by the SHA-256 of its cookie. */
   @Column('bytea', { name: 'browser_hash', nullable: true })
   browserHash: Buffer | null;
 
@@ -56,11 +52,10 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('bytea', { name: 'state_hash', nullable: true })
   stateHash: Buffer | null;
 
-  /** The PKCE code verifier, encrypted by the vault for this row's id. */
   @Column('text', { name: 'sealed_verifier', nullable: true })
   sealedVerifier: string | null;
 
-  /** The time at which tokens were stored, or the link was invalidated. */
+  /** Also set when the link is invalidated. */
   @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
   completedAt: Date | null;
 }

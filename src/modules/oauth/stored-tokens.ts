@@ -2,7 +2,6 @@ import { dueInSeconds, type TokenSet } from '../../mcp/oauth/tokens.js';
 import type { Vault } from '../../platform/vault/vault.js';
 import type { UpstreamCredential } from './upstream-credential.entity.js';
 
-/** The decrypted content of a credential. */
 export interface OpenedTokens {
   accessToken: string;
   refreshToken: string | null;
@@ -12,7 +11,7 @@ export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>,
   return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as OpenedTokens);
 }
 
-/** The columns that new tokens change. The expiry is relative to now, as `expires_in` is. */
+/** The expiry is relative to now, as `expires_in` is. */
 export function storedTokens(
   row: Pick<UpstreamCredential, 'id' | 'scopes' | 'generation'>,
   tokens: TokenSet,
@@ -36,7 +35,7 @@ export function storedTokens(
   };
 }
 
-/** The host of the authorization server, or the name of the registry server whose adapter replaces it. */
+/** For an adapter, the name of its registry server. */
 export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
   return server.adapter ?? new URL(server.issuer).host;
 }

@@ -1,14 +1,10 @@
 /**
  * Refreshes OAuth tokens, each once. Callers of this process share one attempt; processes wait for each other on the row of
  * `upstream_credentials`, where the second one finds a newer `generation` and sends nothing. The row is locked during the request, at most
- * 10 s, because servers that rotate refresh tokens treat a second use as theft and revoke the grant. At most a quarter of the database pool
- * waits in refreshes.
+ * 10 s, because servers that rotate refresh tokens treat a second use as theft and revoke the grant.
  *
  * A new token is used only after it is stored; if the database fails then, storing is retried for 10 s. If the process dies before the
  * commit, the rotated refresh token is lost: servers that tolerate a repetition issue it again, others need a new authorization.
- *
- * Outcomes: `token`; `required` (a user must authorize again); `away` (the token endpoint does not respond; pauses from 2 s to 5 min, and
- * the old token serves until it expires); `gone` (the credential was deleted).
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { Injectable, Logger, type BeforeApplicationShutdown } from '@nestjs/common';
@@ -30,7 +26,7 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 
 const SLOT_WAIT_MS = 10_000;
 
-/** The longest pause after failed refreshes; pauses start at 2 s and double. */
+/** Pauses after failed refreshes start at 2 s and double. */
 const RETRY_MS_MAX = 5 * 60_000;
 
 /**
@@ -39,7 +35,7 @@ const RETRY_MS_MAX = 5 * 60_000;
  */
 const UNCLEAR_REFUSALS_MAX = 10;
 
-/** Attempts to store a rotated token when the database fails after the refresh, and the pause between them. */
+/** The database can fail after the refresh. */
 const RESCUE_TRIES = 20;
 const RESCUE_PAUSE_MS = 500;
 
@@ -48,7 +44,6 @@ const FRESH_MS = 10_000;
 
 export type RefreshOutcome =
   | { kind: 'token'; accessToken: string }
-  /** The owner must authorize again. */
   | { kind: 'required'; message: string }
   /** The token endpoint does not respond; the authorization stays stored. `accessToken` is the old one until it expires. */
   | { kind: 'away'; message: string; accessToken: string | null }
@@ -58,23 +53,22 @@ export interface RefreshRequest {
   id: string;
   generation: number;
   host: string;
-  /** The token that an upstream just rejected; absent for a due token. */
+  /** Absent for a token that is due. */
   rejected?: string;
   /** Called once for an attempt, before any of its callers continues. */
   onSettled: () => void;
 }
 
-/** Facts of an attempt that outlive its transaction: the row with rotated tokens, and the client that the server rejected. */
+/** Facts of an attempt that outlive its transaction. */
 interface AttemptHandlers {
   onRotated: (row: UpstreamCredential) => void;
   onRefused: (client: OAuthClient) => void;
 }
 
-/** An attempt whose token the authorization server rejected. */
 interface RefusedAttempt extends Pick<AttemptHandlers, 'onRefused'> {
   /** Null for an adapter. */
   client: OAuthClient | null;
-  /** The old tokens, if the access token is still valid. */
+  /** Null if the old access token is no longer valid. */
   usable: OpenedTokens | null;
 }
 
@@ -82,7 +76,7 @@ interface RefusedAttempt extends Pick<AttemptHandlers, 'onRefused'> {
 export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly running = new Map<string, Promise<RefreshOutcome>>();
-  /** Outcomes of refreshes in this process. Callers that share one are counted once. */
+  /** Callers that share a refresh are counted once. */
   private readonly results: LabeledCounter<'result'>;
   /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
   private readonly slots: KeyedLimiter;
@@ -104,12 +98,12 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     );
   }
 
-  /** Lets running refreshes store their tokens before the database closes. */
+  /** Running refreshes store their tokens before the database closes. */
   async beforeApplicationShutdown(): Promise<void> {
     await Promise.allSettled(this.running.values());
   }
 
-  /** Refreshes the tokens of a credential, unless that happened after the caller read it. */
+  /** Does nothing if the tokens were refreshed after the caller read them. */
   refresh(request: RefreshRequest): Promise<RefreshOutcome> {
     const running = this.running.get(request.id);
     if (running) return running;
@@ -161,7 +155,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     }
   }
 
-  /** Sends the refresh and writes its outcome; the caller commits. */
+  /** The caller commits. */
   private async attempt(
     tx: EntityManager,
     row: UpstreamCredential,
@@ -265,7 +259,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     return toAwayOutcome(reason, row, oldTokens, rejected);
   }
 
-  /** Stores a token again after the database failed: the server has rotated it, so the old one is no longer valid. */
+  /** The server has rotated the token, so the old one is no longer valid. */
   private async storeAgain(rotated: UpstreamCredential, error: unknown): Promise<RefreshOutcome> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -289,7 +283,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   }
 }
 
-/** Writes the tokens, unless newer ones are stored. */
+/** Keeps newer tokens. */
 async function write(tx: EntityManager, row: UpstreamCredential, before: number): Promise<void> {
   const { sealedTokens, scopes, resource, expiresAt, dueAt, generation, refreshedAt, failures, retryAt } = row;
   await tx.update(
@@ -299,7 +293,7 @@ async function write(tx: EntityManager, row: UpstreamCredential, before: number)
   );
 }
 
-/** The outcome without a request: another process was faster, a user must authorize again, or a pause is running. */
+/** Another process was faster, a user must authorize again, or a pause is running. */
 function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: Vault): RefreshOutcome | null {
   const oldTokens = openTokens(row, vault);
   if (!oldTokens) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };
@@ -315,7 +309,7 @@ function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: 
   return null;
 }
 
-/** The owner of a credential, for a log line. @param database the transaction, if there is one: it holds a connection */
+/** The name is for a log line. @param database the transaction, if there is one: it holds a connection */
 async function namesOf(
   { id, ownerKind, ownerId }: UpstreamCredential,
   database: Pick<EntityManager, 'query'>,
@@ -333,7 +327,7 @@ function toAwayOutcome(
   return { kind: 'away', message: reason, accessToken: isUsable ? oldTokens.accessToken : null };
 }
 
-/** True for a time in the past; false for null. */
+/** Returns false for null. */
 function isPast(time: Date | null): boolean {
   return time !== null && time.getTime() <= Date.now();
 }

@@ -30,11 +30,10 @@ export class UpstreamCredential extends AuthorizationColumns {
   @Column('text', { name: 'sealed_tokens', nullable: true })
   sealedTokens: string | null;
 
-  /** The expiry of the access token; null if the server did not name one. */
+  /** Null if the server did not name an expiry. */
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
   expiresAt: Date | null;
 
-  /** The time from which it is refreshed. */
   @Column({ type: 'timestamptz', name: 'due_at', precision: 3, nullable: true })
   dueAt: Date | null;
 
@@ -45,7 +44,7 @@ export class UpstreamCredential extends AuthorizationColumns {
   @Column('text')
   state: (typeof credentialStates)[number];
 
-  /** The last successful refresh; null before the first. */
+  /** Null before the first refresh. */
   @Column({ type: 'timestamptz', name: 'refreshed_at', precision: 3, nullable: true })
   refreshedAt: Date | null;
 
@@ -53,7 +52,7 @@ export class UpstreamCredential extends AuthorizationColumns {
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** The earliest time of the next refresh; null after a success. */
+  /** No refresh begins earlier; null after a success. */
   @Column({ type: 'timestamptz', name: 'retry_at', precision: 3, nullable: true })
   retryAt: Date | null;
 }

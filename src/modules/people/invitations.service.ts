@@ -1,8 +1,8 @@
 /**
  * Invitations: links by which a user chooses a password, for the first time or after forgetting it, or joins an organization with a role. A
  * link works once, for 72 h; that of the first start for 15 minutes. A newer link for a password replaces the older one; a link into an
- * organization is invalid once its creator is no longer an owner. A signed-in user joins with that account, anybody else with a new one.
- * The secret is in the query, since logs only write paths; the table stores its SHA-256.
+ * organization is invalid once its creator is no longer an owner. The secret is in the query, since logs only write paths; the table stores
+ * its SHA-256.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
@@ -22,7 +22,7 @@ import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
 /**
- * Creates an invitation for an account. Only the response contains the link.
+ * Only the response contains the link.
  *
  * @param minutes of validity; 72 h by default
  * @throws NotFoundError, ConflictError
@@ -93,8 +93,7 @@ export class InvitationsService {
   }
 
   /**
-   * Uses up a link: sets the password, closes the sessions of the account, and signs the user in; or makes the user a member of the
-   * organization.
+   * Sets the password, closes the sessions of the account, and signs the user in; or makes the user a member of the organization.
    *
    * @param person the signed-in user; null: joins with a new account, by the name and password of the form
    * @returns a redirect to the organization, or home

@@ -6,7 +6,7 @@ import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { keyLevels } from '../auth/access.types.js';
 
 /**
- * The form that creates an API key; {@link newKeyOf} reads its values.
+ * {@link newKeyOf} reads the values.
  *
  * @param name of the form
  * @param namespaces names of those that the key can be limited to
@@ -32,7 +32,7 @@ export function newKeyForm(view: FormsView, name: string, namespaces: string[], 
 }
 
 /**
- * Reads the fields `name`, `days` and each `scope`, which is `all` for all rights.
+ * A `scope` of `all` stands for all rights.
  *
  * @throws InvalidInputError
  */
@@ -48,7 +48,7 @@ export function newKeyOf(form: URLSearchParams): { name: string; expiresAt: stri
   return { name, expiresAt, ...(!scopes.includes('all') && { scopes }) };
 }
 
-/** A new API key, shown once; nothing without one. */
+/** Returns nothing without a new key. */
 export function shownKey(once: ShownOnce | null): Html | null {
   const { name, key } = once ?? {};
   if (key === undefined) return null;

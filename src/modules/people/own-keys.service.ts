@@ -6,7 +6,6 @@ import { AccessService } from '../auth/access.service.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { newKeyOf } from './new-key.page.js';
 
-/** A user's API keys, as the forms of pages create and revoke them. */
 @Injectable()
 export class OwnKeysService {
   constructor(
@@ -14,7 +13,7 @@ export class OwnKeysService {
     private readonly accessService: AccessService,
   ) {}
 
-  /** The user's keys, and the namespaces to which a key can be limited. */
+  /** Also returns the namespaces to which a key can be limited. */
   async list(person: SessionCaller) {
     const accounts = this.accessService.accountsWith(person, 'read');
     const [{ apiKeys }, ...names] = await Promise.all([
@@ -25,7 +24,7 @@ export class OwnKeysService {
   }
 
   /**
-   * Replaces the key that the field `id` names by one with the same rights and expiry.
+   * The field `id` names the key; the new one has the same rights and expiry.
    *
    * @throws as ApiKeysService
    */
@@ -37,12 +36,12 @@ export class OwnKeysService {
     return { name, key };
   }
 
-  /** Revokes the key that the field `id` names. @throws as ApiKeysService */
+  /** The field `id` names the key. @throws as ApiKeysService */
   async revoke(person: SessionCaller, form: URLSearchParams): Promise<void> {
     await this.apiKeysService.revoke(person, person.accountId, keyIn(form), {});
   }
 
-  /** Creates a key for the user. @throws InvalidInputError for a wrong field; as ApiKeysService */
+  /** @throws InvalidInputError for a wrong field; as ApiKeysService */
   async make(person: SessionCaller, form: URLSearchParams): Promise<{ name: string; key: string }> {
     const { name, key } = await this.apiKeysService.create(person, person.accountId, newKeyOf(form));
     return { name, key };

@@ -1,10 +1,10 @@
 /**
- * The page to open after the sign-in, from the parameter `next`. Only Slipway pages that need a user are accepted: any other value is
- * ignored, so that no link to our sign-in page redirects to a foreign site (open redirect).
+ * Only Slipway pages that need a user are accepted as `next`: any other value is ignored, so that no link to our sign-in page redirects to
+ * a foreign site (open redirect).
  */
 import { parseUrl } from '../../config/parse-url.js';
 
-/** Placeholder for our origin. */
+/** Stands for our origin. */
 const HERE = 'http://slipway.invalid';
 
 /**

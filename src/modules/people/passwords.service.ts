@@ -1,7 +1,7 @@
 /**
  * Passwords of users, as scrypt hashes (RFC 7914) in the form `scrypt$15$8$1$salt$hash`: log2 of N, r, p, and 16 and 32 bytes in base64url.
- * A hash takes 32 MB and about 120 ms of a core, so three are computed concurrently, at most two for a network, and others wait in a queue.
- * One network gets a third of the queue, enough for an office, and one name four entries.
+ * A hash takes 32 MB and about 120 ms of a core, so three are computed concurrently, and others wait in a queue, of which one network gets
+ * a third and one name four entries.
  *
  * An unknown account, one without a password and a wrong password take the same work and get the same response. Attempts are counted by
  * address and by the entered name, before they are checked.
@@ -23,10 +23,9 @@ const LOG_N = 15;
 const R = 8;
 const P = 1;
 
-/** Concurrent hashes: of all, and of one network. */
 const AT_ONCE = 3;
 const OF_NETWORK_AT_ONCE = 2;
-/** Passwords being checked or waiting: of all, of one network, and for one name. */
+/** Checked or waiting: of all, of one network, and for one name. */
 const ACCEPTED_MAX = 600;
 const OF_NETWORK_MAX = 200;
 const OF_NAME_MAX = 4;
@@ -37,7 +36,6 @@ const scryptOf = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt
 export const PASSWORD_CHARS_MIN = 12;
 export const PASSWORD_CHARS_MAX = 200;
 
-/** The account of a correct password, and its stored hash. */
 export interface RightPassword {
   accountId: string;
   passwordHash: string;
@@ -59,8 +57,6 @@ export class PasswordsService {
   ) {}
 
   /**
-   * Checks the password of an account, by the account's name.
-   *
    * @returns `wrong`, including for an unknown account and one without a password; `too-many` after 10 attempts for the name, or
    * `AUTH_FAILURES_MAX` of the address, within 15 minutes
    * @throws PageError while too many are checked
@@ -89,8 +85,7 @@ export class PasswordsService {
   }
 
   /**
-   * Sets a new password by the form of `/me`: `old`, `password` and `repeated`. Closes all other sessions. A session that began with an API
-   * key cannot set one.
+   * Reads the fields `old`, `password` and `repeated`. Closes all other sessions. A session that began with an API key cannot set one.
    *
    * @throws InvalidInputError, ForbiddenError, TooManyError; PageError while too many are checked
    */
@@ -110,7 +105,7 @@ export class PasswordsService {
   }
 
   /**
-   * Removes the password of an account, and revokes its sessions, client authorizations and unused invitations.
+   * Also revokes the sessions, client authorizations and unused invitations of the account.
    *
    * @param always revokes them even if it has no password
    * @returns false without a password
@@ -119,7 +114,7 @@ export class PasswordsService {
     return this.peopleRepository.removePassword(actor, accountId, always);
   }
 
-  /** The new password of a form, by the fields `password` and `repeated`. @throws InvalidInputError for an unusable one */
+  /** Reads the fields `password` and `repeated`. @throws InvalidInputError for an unusable one */
   newPasswordIn(form: URLSearchParams): string {
     const password = form.get('password') ?? '';
     const chars = [...password].length;

@@ -1,4 +1,3 @@
-/** The pages of users: sign in, choose a password, account page. Written for people who never read the API. */
 import {
   actions,
   badge,
@@ -31,7 +30,7 @@ import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 const FIRST_GUIDES = ['docs/guides/connect.md', 'docs/guides/publish.md', 'docs/guides/operate.md'];
 
-/** The page of `/` for visitors who are not signed in. @param guides the pages of the documentation */
+/** Visitors who are not signed in see it at `/`. @param guides the pages of the documentation */
 export function startPage(env: PageEnv, guides: { path: string; title: string }[]): Page {
   return page(
     env,
@@ -67,22 +66,20 @@ const NEW_PASSWORD: Field[] = [
   { name: 'repeated', label: 'The same again', ...newPassword },
 ];
 
-/** The page of `/login`. It keeps the name in `rejected` and `next` after an error. */
+/** An error keeps the name in `rejected`, and `next`. */
 export interface LoginView {
   token: Html;
   next: string | null;
   rejected?: RejectedForm;
-  /** Address of the form; `login` by default. */
+  /** The address of the form is `login` by default. */
   action?: string;
-  /** The app that requests authorization. */
   app?: string;
-  /** False: the page offers only the other ways, and API keys of operators. */
+  /** Without passwords, the page offers only the other ways, and API keys of operators. */
   hasPasswords: boolean;
-  /** The other ways of signing in, each with the reason why it is unavailable now; null if available. */
+  /** `problem` is the reason why a way is unavailable now; null if available. */
   ways: { name: string; label: string; problem: string | null }[];
 }
 
-/** The sign-in page, with a form for a password and one for an API key. */
 export function loginPage(env: PageEnv, loginView: LoginView): Page {
   const { token, next, rejected, action = 'login', app, ways, hasPasswords } = loginView;
   const view = { token, address: '', rejected };
@@ -119,7 +116,7 @@ export interface InvitationView {
   rejected?: RejectedForm;
 }
 
-/** The page on which a user chooses the first password, or a new one. Its form posts to the address of the link. */
+/** The form posts to the address of the link. */
 export function invitationPage(env: PageEnv, { token, accountName, rejected }: InvitationView): Page {
   const account = {
     name: '',
@@ -140,13 +137,13 @@ export interface JoinView {
   token: Html;
   organization: string;
   role: Role;
-  /** The signed-in user; null without one. */
+  /** Null without a signed-in user. */
   person: SessionCaller | null;
   rejected?: RejectedForm;
   next: string;
 }
 
-/** The page on which a user joins an organization: signed in, by a button, otherwise with a new account. */
+/** A signed-in user joins by a button, anybody else with a new account. */
 export function joinPage(env: PageEnv, { token, organization, role, person, rejected, next }: JoinView): Page {
   const intro = person
     ? html`<p>You are signed in as <strong>${person.accountName}</strong>.</p>`
@@ -168,19 +165,16 @@ export interface MeView {
   isOperator: boolean;
   timeZone: string | null;
   limits?: AccountLimits;
-  /** Relative path to `/`. */
   root: string;
   sessions: ShownSession[];
   keyId: string;
   apiKeys: Awaited<ReturnType<ApiKeysService['list']>>['apiKeys'];
   memberships: Awaited<ReturnType<MembersService['organizationsOf']>>['memberships'];
-  /** Names of the namespaces to which a key can be limited. */
   namespaces: string[];
   once: ShownOnce | null;
   rejected?: RejectedForm;
-  /** The API key that the session began with; undefined for a password. */
+  /** Undefined for a session that began with a password. */
   rootKeyId?: string;
-  /** The message about the action just performed. */
   notice: string | null;
   hasPasswords: boolean;
   /** The parts of other ways of signing in. */
@@ -242,7 +236,7 @@ function keysSection({ apiKeys, root }: MeView, forms: FormsView): Html {
   );
 }
 
-/** Names of browsers and systems in the order in which a `User-Agent` is searched: most also name others. */
+/** In the order in which a `User-Agent` is searched: most also name others. */
 const BROWSERS = {
   Edge: /\bEdg/,
   Opera: /\bOPR\//,
@@ -259,7 +253,7 @@ const SYSTEMS = {
   Linux: /Linux/,
 };
 
-/** The browser and system of a `User-Agent`, such as "Firefox on Linux"; its beginning if unknown. */
+/** Such as "Firefox on Linux"; the beginning of an unknown `User-Agent`. */
 export function browserOf(agent: string): string {
   const nameIn = (names: Record<string, RegExp>) => Object.entries(names).find(([, sign]) => sign.test(agent))?.[0];
   const [browser, system] = [nameIn(BROWSERS), nameIn(SYSTEMS)];

@@ -9,7 +9,7 @@ export class Person {
   @PrimaryColumn('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** In the form of `PasswordsService`; null: signs in with an API key only. */
+  /** In the form of `PasswordsService`; null for a user who signs in with an API key only. */
   @Column('text', { name: 'password_hash', nullable: true })
   passwordHash: string | null;
 
@@ -17,7 +17,7 @@ export class Person {
   passwordAt: Date | null;
 }
 
-/** A signed-in browser. The cookie holds the secret, this row its SHA-256. */
+/** The cookie holds the secret, this row its SHA-256. */
 @Entity('sessions')
 export class Session {
   @PrimaryColumn('bytea')
@@ -33,7 +33,7 @@ export class Session {
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** The API key that it began with; null: a password. CASCADE: revoking the key closes the session. */
+  /** Null: the session began with a password. CASCADE: revoking the key closes the session. */
   @Index('sessions_key', { where: '"key_id" IS NOT NULL' })
   @ForeignKey(() => ApiKey, { name: 'sessions_key_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'key_id', nullable: true })
@@ -56,15 +56,12 @@ export class Session {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** Latest expiry, however often the session is used; null if it began with a password or key. */
+  /** Use does not extend the session beyond this time; null if it began with a password or key. */
   @Column({ type: 'timestamptz', name: 'ends_at', precision: 3, nullable: true })
   endsAt: Date | null;
 }
 
-/**
- * A link by which a user chooses a password or joins an organization, once; the link holds the secret, this row its SHA-256. Or an
- * invitation of one account into an organization, without a link.
- */
+/** The link holds a secret, this row its SHA-256; an invitation of one account into an organization has no link. */
 @Entity('invitations')
 @Index('invitations_invited', ['invitedId', 'accountId'], { unique: true })
 @Check('invitations_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
@@ -77,7 +74,7 @@ export class Invitation {
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** Null: for a password of the account. Otherwise the account is an organization, which the user joins with this role. */
+  /** Null for a password; otherwise the account is an organization, which the user joins with this role. */
   @Column('text', { nullable: true })
   role: Role | null;
 
@@ -85,23 +82,22 @@ export class Invitation {
   @Column('uuid')
   id: string;
 
-  /** The only account that can accept it, without a link; null for the holder of the link. */
+  /** Only this account can accept the invitation, without a link; null for the holder of the link. */
   @ForeignKey(() => Account, { name: 'invitations_invited_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'invited_id', nullable: true })
   invitedId: string | null;
 
-  /** The account that created it. No foreign key: it is a record. */
+  /** No foreign key: it is a record. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 
-  /** The API key that created it, or the key of its session; null for a password and for Slipway itself. No foreign key. */
+  /** Null for a password and for Slipway itself. */
   @Column('uuid', { name: 'made_by_key', nullable: true, default: () => 'current_credential()' })
   madeByKey: string | null;
 
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** Null until used. */
   @Column({ type: 'timestamptz', name: 'used_at', precision: 3, nullable: true })
   usedAt: Date | null;
 }

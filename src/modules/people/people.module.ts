@@ -15,7 +15,6 @@ import { PeopleRepository } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
-/** Users who sign in with a browser: sessions, passwords, invitations and their pages. */
 @Module({})
 export class PeopleModule implements NestModule {
   static readonly forRoles = roleModule((env) => ({

@@ -11,13 +11,13 @@ import type { SessionCaller } from '../auth/access.types.js';
 import type { Session } from './people.entity.js';
 
 export interface NewSession extends Pick<Session, 'hash' | 'accountId' | 'keyId' | 'address' | 'agent'> {
-  /** The hash of the password with which it begins, as stored when it was checked; null for a key. */
+  /** As stored when the password was checked; null for a key. */
   passwordHash: string | null;
-  /** Maximum lifetime, for a user who signs in through another service; absent for a password and a key. */
+  /** For a user who signs in through another service; absent for a password and a key. */
   hours?: number;
 }
 
-/** The account that an invitation is for. `role`: with which a user joins it, an organization; null for a password. */
+/** `role` is null for a password; otherwise the user joins the account, an organization, with it. */
 export interface Invited {
   accountId: string;
   accountName: string;
@@ -26,23 +26,22 @@ export interface Invited {
 
 export type ShownSession = Pick<Session, 'id' | 'agent' | 'address' | 'createdAt' | 'lastUsedAt'>;
 
-/** Lifetime of a session after its last use; the use is stored at most once an hour. */
+/** Counts from the last use, which is stored at most once an hour. */
 const LIFE = `interval '14 days'`;
 
-/** Sessions of an account. The least recently used ones are closed. */
+/** The least recently used sessions of an account are closed. */
 const SESSIONS_MAX = 100;
 
-/** A signed-in user, with the account's own limits, and its memberships in the form of `readMemberships`. */
 export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships' | 'limits' | 'rootKeyId'> {
   rootKeyId: string | null;
   overrides: Partial<AccountLimits> | null;
   roles: string | null;
 }
 
-/** SQL on `sessions s` and the key `k` that it began with, if any. */
+/** `s` is a session, and `k` the key that it began with, if any. */
 const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())';
 
-/** SQL: account `a` accepts a session with this key. A suspension spares sessions that operators begin with a key. */
+/** A suspension spares sessions that operators begin with a key. */
 const isAccepted = (key: string) =>
   `a.disabled_at IS NULL AND (a.credentials_suspended_at IS NULL OR a.is_operator AND ${key} IS NOT NULL)`;
 
@@ -61,18 +60,17 @@ const CURRENT = new PreparedStatement<SignedInRow>(
           time_zone AS "timeZone" FROM found`,
 );
 
-/** SQL on the tables `people`, `sessions` and `invitations`. */
 @Injectable()
 export class PeopleRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The user of an open session; stores the use of the session. */
+  /** Stores the use of the session. */
   current(hash: Buffer): Promise<SignedInRow | null> {
     return CURRENT.findOne(this.database, [hash]);
   }
 
   /**
-   * Adds a session, and closes the replaced one and those beyond the limit of the account.
+   * Closes the replaced session and those beyond the limit of the account.
    *
    * @param replaced the session that the browser had; null for none
    * @returns false for an organization with members, and when the account was disabled, or the key or password it begins with was revoked
@@ -113,7 +111,7 @@ export class PeopleRepository {
     await this.database.query('DELETE FROM sessions WHERE hash = $1', [hash]);
   }
 
-  /** Closes a session by its id. @returns false when it no longer exists or belongs to another account */
+  /** @returns false when the session no longer exists or belongs to another account */
   async endSessionById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     const sql = 'DELETE FROM sessions WHERE id = $1 AND account_id = $2 RETURNING id';
     const [ended] = await transactionOf(this.database, actor, (tx) => tx.query<[unknown[]]>(sql, [id, accountId]));
@@ -125,7 +123,7 @@ export class PeopleRepository {
     await transactionOf(this.database, person, (tx) => tx.query(sql, [person.accountId]));
   }
 
-  /** Closes all sessions except those that another service began, and those of operators with a key. */
+  /** Keeps sessions that another service began, and those of operators with a key. */
   async endOtherSessions(): Promise<void> {
     await this.database.query(
       `DELETE FROM sessions s USING accounts a
@@ -133,7 +131,6 @@ export class PeopleRepository {
     );
   }
 
-  /** Open sessions of an account, the last used first. */
   sessionsOf(accountId: string): Promise<ShownSession[]> {
     return this.database.query(
       `SELECT s.id, s.agent, s.address, s.created_at AS "createdAt", s.last_used_at AS "lastUsedAt"
@@ -143,7 +140,7 @@ export class PeopleRepository {
     );
   }
 
-  /** The ids among these of open sessions of enabled accounts. */
+  /** Leaves out sessions of disabled accounts. */
   async validAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT s.id FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id
@@ -153,7 +150,7 @@ export class PeopleRepository {
     return new Set(rows.map(({ id }) => id));
   }
 
-  /** The enabled account of this name, with its password; null if there is none. */
+  /** @returns null without an enabled account of this name */
   async findByName(name: string): Promise<{ accountId: string; passwordHash: string | null } | null> {
     const [row] = await this.database.query<{ accountId: string; passwordHash: string | null }[]>(
       `SELECT a.id AS "accountId", p.password_hash AS "passwordHash"
@@ -164,7 +161,7 @@ export class PeopleRepository {
   }
 
   /**
-   * Sets a password, and closes the sessions of the account and revokes its unused invitations.
+   * Closes the sessions of the account and revokes its unused invitations.
    *
    * @param keptSessionId the session to keep; null for none
    */
@@ -176,7 +173,7 @@ export class PeopleRepository {
   }
 
   /**
-   * Removes the password of an account, and revokes its sessions, client authorizations and unused invitations.
+   * Also revokes the sessions, client authorizations and unused invitations of the account.
    *
    * @param always revokes them even if it has no password
    * @returns false if it has none
@@ -195,7 +192,7 @@ export class PeopleRepository {
   }
 
   /**
-   * Adds an invitation, and revokes the older unused ones of the account.
+   * Revokes the older unused invitations of the account.
    *
    * @param minutes of validity
    * @returns its expiry; `disabled` for a disabled account, `members` for an organization that has them, and null without the account
@@ -224,11 +221,7 @@ export class PeopleRepository {
     });
   }
 
-  /**
-   * Adds an invitation into an organization that is valid for 72 h.
-   *
-   * @returns its expiry; `full` at the limit, and null if the creator is not allowed to invite
-   */
+  /** @returns its expiry; `full` at the limit, and null if the creator is not allowed to invite */
   addMemberInvitation(actor: Actor, organizationId: string, role: Role, hash: Buffer): Promise<Date | 'full' | null> {
     return transactionOf(this.database, actor, async (tx) => {
       // Locked, so that two concurrent requests count each other.
@@ -247,7 +240,7 @@ export class PeopleRepository {
     });
   }
 
-  /** The account that an invitation is for; null for one that was used, has expired or is unknown. */
+  /** @returns null for an invitation that was used, has expired or is unknown */
   async invited(hash: Buffer): Promise<Invited | null> {
     const [row] = await this.database.query<Invited[]>(
       `SELECT a.id AS "accountId", a.name AS "accountName", i.role FROM invitations i JOIN accounts a ON a.id = i.account_id
@@ -258,7 +251,7 @@ export class PeopleRepository {
     return row ?? null;
   }
 
-  /** Uses up an invitation, and sets the password of its account. @returns false when it was revoked or expired meanwhile */
+  /** @returns false when it was revoked or expired meanwhile */
   useInvitation(hash: Buffer, accountId: string, passwordHash: string): Promise<boolean> {
     return transactionOf(this.database, { accountId }, async (tx) => {
       // Locked first, as when revoking invitations.
@@ -275,7 +268,6 @@ export class PeopleRepository {
     });
   }
 
-  /** Deletes sessions and invitations that have expired. @returns how many */
   async purgeExpired(now: Date): Promise<number> {
     const [row] = await this.database.query<{ count: number }[]>(
       `WITH s AS (DELETE FROM sessions WHERE expires_at <= $1 RETURNING 1),
@@ -287,7 +279,7 @@ export class PeopleRepository {
   }
 }
 
-/** Locks an account against other changes of its password, sessions and invitations. Null without the account. */
+/** Keeps out other changes of the account's password, sessions and invitations. Null without the account. */
 async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDisabled: boolean } | null> {
   const [row] = await tx.query<{ isDisabled: boolean }[]>(
     'SELECT disabled_at IS NOT NULL AS "isDisabled" FROM accounts WHERE id = $1 FOR NO KEY UPDATE',
@@ -296,7 +288,7 @@ async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDi
   return row ?? null;
 }
 
-/** Stores a password, and revokes the account's earlier client authorizations and password links. */
+/** Revokes the account's earlier client authorizations and password links. */
 async function storePassword(
   tx: EntityManager,
   accountId: string,
@@ -311,9 +303,7 @@ async function storePassword(
   await endLogins(tx, accountId, keptSessionId);
 }
 
-/**
- * Revokes the sessions, client authorizations and unused invitations of an account. @param keptSessionId the session to keep; null for none
- */
+/** Revokes the sessions, client authorizations and unused invitations of an account, except the kept session. */
 async function endLogins(tx: EntityManager, accountId: string, keptSessionId: string | null): Promise<void> {
   await tx.query('DELETE FROM sessions WHERE account_id = $1 AND id IS DISTINCT FROM $2', [accountId, keptSessionId]);
   await tx.query('DELETE FROM invitations WHERE account_id = $1 AND used_at IS NULL', [accountId]);

@@ -1,7 +1,7 @@
 /**
  * Browser sessions of users. The cookie holds a random secret, the table its SHA-256, so every process knows every session, and a sign-out
- * takes effect in all of them at the same time. The cookie opens pages only, as the caller of `@Page`: REST, MCP and run endpoints read
- * only the header `Authorization`.
+ * takes effect in all of them at the same time. The cookie opens pages only: REST, MCP and run endpoints read only the header
+ * `Authorization`.
  *
  * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session, whose row
  * decides: 14 days after the last use, and no longer than the API key or the hours that it began with.
@@ -19,7 +19,7 @@ import { PeopleRepository, type NewSession, type ShownSession } from './people.r
 
 const AGENT_CHARS_MAX = 200;
 
-/** The longest lifetime that Chromium allows. */
+/** Chromium allows at most this lifetime. */
 const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 
 @Injectable()
@@ -31,7 +31,7 @@ export class SessionsService implements SessionSource {
   ) {}
 
   /**
-   * The user signed in at a browser. Takes one query, none without the cookie.
+   * Takes one query, none without the cookie.
    *
    * @returns null without a cookie, for an unknown or expired session, for a disabled account, and for a session that began with an API key
    * that was revoked or has expired
@@ -54,7 +54,7 @@ export class SessionsService implements SessionSource {
   }
 
   /**
-   * Signs a user in: with a new secret, replacing the session that the browser had.
+   * Replaces the session that the browser had.
    *
    * @returns the cookie for the browser; null when the account was disabled, or the key or password was revoked meanwhile
    */
@@ -69,35 +69,34 @@ export class SessionsService implements SessionSource {
     return { name: SESSION_COOKIE, value: secret, seconds: COOKIE_SECONDS };
   }
 
-  /** Signs a browser out. @returns the cookie for it */
+  /** @returns the cookie for the browser */
   async signOut({ sessionSecret }: ClientContext): Promise<OwnCookie> {
     if (isSecret(sessionSecret)) await this.peopleRepository.endSession(hashSecret(sessionSecret));
     return { name: SESSION_COOKIE, value: '', seconds: 0 };
   }
 
-  /** Signs out all browsers of the user of this browser. @returns the cookie for it */
+  /** Includes all browsers of the user. @returns the cookie for this browser */
   async endEverywhere(client: ClientContext): Promise<OwnCookie> {
     const person = await this.current(client);
     if (person) await this.endAll(person);
     return this.signOut(client);
   }
 
-  /** Signs out all browsers of an account. */
   endAll(actor: Actor): Promise<void> {
     return this.peopleRepository.endSessionsOf(actor);
   }
 
-  /** Signs out all browsers except those that another service signed in, and those of operators with a key. */
+  /** Keeps sessions that another service signed in, and those of operators with a key. */
   endOthers(): Promise<void> {
     return this.peopleRepository.endOtherSessions();
   }
 
-  /** Signs a browser out by the id of its session. @returns false when it no longer exists or belongs to another account */
+  /** @returns false when the session no longer exists or belongs to another account */
   endById(actor: Actor, id: string, accountId: string): Promise<boolean> {
     return this.peopleRepository.endSessionById(actor, id, accountId);
   }
 
-  /** The signed-in browsers of an account, the last used first. */
+  /** The browser used last comes first. */
   list(accountId: string): Promise<ShownSession[]> {
     return this.peopleRepository.sessionsOf(accountId);
   }

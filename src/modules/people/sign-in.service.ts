@@ -31,7 +31,6 @@ const SCOPED =
 
 type LoginRequest = Omit<LoginView, 'token' | 'ways' | 'next' | 'hasPasswords'> & { next: unknown };
 
-/** Signs users in by the form of `/login`. */
 @Injectable()
 export class SignInService {
   readonly ways: SignInWay[] = [];
@@ -52,7 +51,7 @@ export class SignInService {
     );
   }
 
-  /** Returns links by which the user of a browser also signs out of the services that signed it in. */
+  /** The user also signs out of the services that signed the browser in. */
   async signOutLinks(client: ClientContext): Promise<SignOutLink[]> {
     const person = this.ways.length === 0 ? null : await this.sessionsService.current(client);
     if (!person) return [];
@@ -60,17 +59,17 @@ export class SignInService {
     return links.filter((link) => !!link);
   }
 
-  /** Redirects to the requested page, or to the first one. @param cookies set in the browser */
+  /** Redirects to the first page unless a page is requested. */
   redirect(next: unknown, ...cookies: OwnCookie[]): Redirect {
     return new Redirect(ownNext(next)?.slice(1) ?? 'ui/', cookies);
   }
 
   /**
-   * Signs in with the field `key`, or with `name` and `password`.
+   * Reads the field `key`, or `name` and `password`.
    *
    * @returns the cookie for the browser
-   * @throws ForbiddenError, TooManyError; UnauthenticatedError for an API key that is not valid; PageError while too many passwords
-   * are checked
+   * @throws ForbiddenError, TooManyError; UnauthenticatedError for an API key that is not valid; PageError while too many passwords are
+   * checked
    */
   async signIn(client: ClientContext, form: URLSearchParams): Promise<OwnCookie> {
     const key = form.get('key');

@@ -23,7 +23,7 @@ export function requireConnectionId(id: string): void {
   );
 }
 
-/** What a body names, before the registry is queried. */
+/** The target that a body names, before the registry is queried. */
 export type RequestedTarget =
   | { kind: 'url'; url: string }
   | { kind: 'server'; name: string }

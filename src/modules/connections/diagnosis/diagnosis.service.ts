@@ -1,5 +1,5 @@
 /**
- * Finds out why a connection does not work, in steps with one line of evidence each; the first failure ends the run.
+ * Finds out why a connection does not work, in steps with one line of evidence each, up to the first failure.
  *
  * Network steps use their own socket and send no request (`probes.ts`). The MCP session is opened on a new channel, but the tools are
  * listed in the session that calls use. The outcome becomes the connection's status. If the server requires authorization, `discovery`,

@@ -4,7 +4,6 @@ import { Account } from '../../auth/account.entity.js';
 import { Connection } from '../../connections/core/connection.entity.js';
 import { Server } from '../../servers/server.entity.js';
 
-/** The last call of an account to a connection, or to the run endpoint of a server. */
 @Entity('last_uses')
 @Index('last_uses_connection', ['connectionId'])
 @Index('last_uses_server', ['serverId'])
@@ -14,7 +13,6 @@ export class LastUse {
   @PrimaryColumn('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** `connectionId` or `serverId`. */
   @PrimaryColumn('uuid', { name: 'target_id' })
   targetId: string;
 

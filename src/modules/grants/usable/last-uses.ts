@@ -1,7 +1,6 @@
 /**
- * The last use of each connection and server by each account: when, with which credential, by which client. A finished call stores one
- * value in memory; it is written a second later, in one statement for all (`WriteBehind`, at most 50,000 values). Other processes see it
- * then. A process that is killed loses its last second.
+ * The last use of each connection and server by each account. A finished call stores one value in memory, which is written a second later,
+ * in one statement for all (`WriteBehind`, at most 50,000 values); a process that is killed loses its last second.
  *
  * Calls that were rejected before they reached the target are not recorded. A call through a connection is a use of the connection only,
  * not of the server behind it; one at the endpoint of a namespace uses the connections that it reached.
@@ -28,7 +27,7 @@ export class LastUses implements OnModuleInit, OnApplicationShutdown {
     );
   }
 
-  /** Writes the pending uses of this process, so that a later read returns them. */
+  /** A later read returns the pending uses of this process as well. */
   settle(): Promise<void> {
     return this.used.flush();
   }

@@ -9,56 +9,52 @@ import type { LastUseRow } from '../grant.types.js';
 import type { UsableCountsDto, UsableKind, UsableSection, UsableWaitingDto } from './usable.dto.js';
 import { usableStates, type UsableState } from './usable.types.js';
 
-/** Filters of a section, combined by AND. */
 export interface UsableFilter {
   section: UsableSection;
   accountId: string;
-  /** Only in these namespaces; null: in all. */
+  /** Null: in all namespaces. */
   namespaces: string[] | null;
   q?: string;
-  /** Id or name of the owner. */
+  /** An id or a name. */
   owner?: string;
 }
 
-/** The sort order of rows: namespace, id or name, and kind. */
 export type UsableKey = readonly [namespace: string, name: string, kind: string];
 
 export interface UsablePage {
   state?: UsableState;
-  /** Key of the last row of the previous page. */
   after?: UsableKey;
   limit: number;
 }
 
-/** Natural order of names: `db-10` follows `db-9`, since trailing numbers sort by value. */
+/** Trailing numbers sort by value: `db-10` follows `db-9`. */
 const natural = (text: string) => `rtrim(${text}, '0123456789') COLLATE "C", length(${text}), ${text} COLLATE "C"`;
 const orderOf = ([namespace, name, kind]: UsableKey) => `${natural(namespace)}, ${natural(name)}, ${kind} COLLATE "C"`;
 const ROW_ORDER = orderOf(['space', 'name', 'kind']);
 
-/** A grant that opens a row. Times are ISO 8601. */
+/** Times are ISO 8601. */
 export interface UsableGrant {
   id: string;
   level: GrantLevel;
   tools: string[] | null;
-  /** Name of the grantee, an account or organization; null for everybody. */
+  /** An account or organization; null for everybody. */
   subject: string | null;
-  /** Name of the account that granted it; null after that account was deleted. */
+  /** Null after that account was deleted. */
   grantedBy: string | null;
   createdAt: string;
   expiresAt: string | null;
 }
 
-/** A connection, a server, or the connections with metadata of a namespace. */
 export interface UsableRow extends IconOrigin, LastUseRow {
   kind: UsableKind;
   namespace: string;
-  /** The part of its address after the slash; '' without one. */
+  /** The part of its address after the slash, or ''. */
   name: string;
   title: string | null;
   ownerId: string;
   ownerName: string;
   isOwn: boolean;
-  /** The caller's role in the organization that owns it; null without one. */
+  /** Null unless an organization owns the row. */
   role: Role | null;
   /** The strongest first; null without any. */
   grants: UsableGrant[] | null;
@@ -82,7 +78,7 @@ export interface UsableRow extends IconOrigin, LastUseRow {
 export class UsableRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Rows of a section in natural order. One statement: it selects the page by names, then reads the other columns. */
+  /** Uses natural order. One statement selects the page by names, then reads the other columns. */
   list(filter: UsableFilter, { state, after, limit }: UsablePage): Promise<UsableRow[]> {
     const { tables, account, values, add } = this.find(filter);
     // A namespace has a row for each state of its connections, and each row counts all of them.
@@ -127,7 +123,6 @@ export class UsableRepository {
     );
   }
 
-  /** The number of rows of a section in each state. */
   async count(filter: UsableFilter): Promise<UsableCountsDto> {
     const { tables, values } = this.find(filter);
     const [counts] = await this.database.query<[UsableCountsDto]>(
@@ -139,8 +134,8 @@ export class UsableRepository {
   }
 
   /**
-   * The common table expressions `held` (grants of the account) and `found`: a row for each connection and server, and one for each
-   * namespace and state of its connections with metadata.
+   * `held` has the grants of the account; `found` has a row for each connection and server, and one for each namespace and state of its
+   * connections with metadata.
    */
   private find({ section, accountId, namespaces, q, owner }: UsableFilter) {
     const values: unknown[] = [];

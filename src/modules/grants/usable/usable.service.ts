@@ -1,12 +1,9 @@
 /**
- * Connections and servers that an account can use: its own, those of its organizations, and those granted to it. The data of `GET
- * /accounts/me/usable` and of the Home page.
+ * Connections and servers that an account can use: its own, those of its organizations, and those granted to it.
  *
- * Each row says what the account can do and why, the state of the connection, and the last use by the account. It shows no more than a
- * guest can read: no address, text, metadata or header of an MCP server. A key for namespaces lists only their rows. Memberships and grants
- * are read uncached, so revoking one takes effect immediately.
- *
- * Rows and cursors are sorted by address, trailing numbers of a name by value. Fails: 400 for an invalid cursor.
+ * The result shows no more than a guest can read: no address, text, metadata or header of an MCP server. A key for namespaces lists only
+ * their rows. Memberships and grants are read uncached, so revoking one takes effect immediately. Rows and cursors are sorted by address,
+ * trailing numbers of a name by value.
  */
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';

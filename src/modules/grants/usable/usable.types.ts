@@ -1,3 +1,3 @@
-/** States of rows, in the order in which they are counted. */
+/** In the order in which they are counted. */
 export const usableStates = ['needs', 'works', 'broken', 'unused'] as const;
 export type UsableState = (typeof usableStates)[number];

@@ -4,16 +4,15 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import type { Invocation } from '../invocation.types.js';
 
-/** Size of all waiting batches, in bytes; one account gets at most a quarter. */
+/** In bytes, for all waiting batches; one account gets at most a quarter. */
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Size of a batch without its payload. It limits the number of rows, whose sizes each insert sums up. */
+/** The size without the payload: it limits the number of rows, whose sizes each insert sums up. */
 const BATCH_BYTES = 4_096;
 
 /** Age at which a batch is enqueued again: its job was lost, or its worker died. */
 const OVERDUE_AFTER = `interval '5 seconds'`;
 
-/** Batches that one job writes. */
 const WRITTEN_MAX = 5_000;
 
 /**
@@ -42,26 +41,23 @@ const WAITING = `
   SELECT count(*)::integer AS batches, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "oldestSeconds"
     FROM log_batches`;
 
-/** The invocations of one request, with limited sizes and redacted. */
+/** Limited in size and redacted. */
 export interface LogBatch {
   serverId: string;
   invocations: Invocation[];
 }
 
-/** Number of waiting batches, and the age of the oldest in seconds; 0 without one. */
+/** The age of the oldest batch is in seconds, and 0 without one. */
 export interface WaitingBatches {
   batches: number;
   oldestSeconds: number;
 }
 
-/**
- * The table `log_batches`: records that servers elsewhere sent, one row per request until a worker has written them.
- */
 @Injectable()
 export class LogBatchesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Adds a batch. @returns its id; null if too much is waiting, or the server was deleted */
+  /** @returns null if too much is waiting, or the server was deleted */
   async add({ serverId, invocations }: LogBatch, tx = this.database.manager): Promise<string | null> {
     const payload = JSON.stringify(invocations);
     const bytes = BATCH_BYTES + Buffer.byteLength(payload);
@@ -70,22 +66,17 @@ export class LogBatchesRepository {
     return row?.id ?? null;
   }
 
-  /**
-   * Removes a batch that the caller writes in the same transaction. @returns null if it no longer exists or is being
-   * written elsewhere
-   */
+  /** The caller writes the batch in the same transaction. @returns null if it no longer exists or is being written elsewhere */
   async remove(id: string, tx: EntityManager): Promise<LogBatch | null> {
     const [[batch]] = await tx.query<[LogBatch[], number]>(TAKE, [id]);
     return batch ?? null;
   }
 
-  /** Returns the ids of the oldest waiting batches, at most 5,000. */
   async oldest(): Promise<string[]> {
     const rows = await this.database.query<{ id: string }[]>(OLDEST);
     return rows.map(({ id }) => id);
   }
 
-  /** Returns true if a batch has waited for more than 5 s. */
   async hasOverdue(): Promise<boolean> {
     return (await this.database.query<unknown[]>(HAS_OVERDUE)).length > 0;
   }

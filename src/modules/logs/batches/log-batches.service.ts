@@ -1,14 +1,13 @@
 /**
  * Accepts records of servers that run elsewhere, from `POST …/logs` and modules.
  *
- * The invocations of one request are limited in size, redacted and stored as one row of `log_batches` before the
- * response. At most half a second later, a job of the queue `logs` writes all waiting batches in a worker
- * (`logs.processor.ts`). One transaction writes the rows, charges the account and deletes the batch, so each batch is
- * written exactly once, whatever dies. Workers sweep batches older than 5 s, so the queue can be unavailable or lose
- * its jobs.
+ * The invocations of one request are limited in size, redacted and stored as one row of `log_batches` before the response. At most half a
+ * second later, a job writes all waiting batches in a worker (`logs.processor.ts`): one transaction writes the rows, charges the account
+ * and deletes the batch, so each batch is written exactly once. Workers sweep batches older than 5 s, so the queue can be unavailable or
+ * lose its jobs.
  *
- * All batches together have at most 64 MB, those of one account a quarter. Without room, requests return 503 with
- * Retry-After, as without a database. Metrics: `slipway_log_batches_…`.
+ * All batches together have at most 64 MB, those of one account a quarter. Without room, requests return 503 with Retry-After, as without a
+ * database.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
@@ -25,10 +24,9 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { LogsQueue } from './logs.queue.js';
 import { StorageSpace } from '../../../platform/blobs/storage-space.js';
 
-/** Seconds until a client retries a request that found no room. */
+/** Applies to a request that found no room. */
 const RETRY_AFTER_SECONDS = 5;
 
-/** Stores the records of requests until a worker writes them. */
 @Injectable()
 export class LogBatchesService {
   private refused = 0;
@@ -47,11 +45,10 @@ export class LogBatchesService {
   }
 
   /**
-   * Stores the parts of one request, all or none. Parts of one invocation are merged.
+   * Stores all parts or none. Parts of one invocation are merged.
    *
    * @param tx stores them in this transaction; the batch is written within 5 s of the commit
-   * @throws StorageFullError; UnavailableError if too much is waiting; ServerNotFoundError if the server was deleted
-   *   meanwhile
+   * @throws StorageFullError; UnavailableError if too much is waiting; ServerNotFoundError if the server was deleted meanwhile
    */
   async add(serverId: string, parts: Invocation[], tx?: EntityManager): Promise<void> {
     if (parts.length === 0) return;

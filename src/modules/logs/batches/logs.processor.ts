@@ -10,13 +10,12 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { publishIngested } from '../store/ingested.js';
 import { LOGS_QUEUE } from './logs.queue.js';
 
-/** Concurrent batches: Postgres does most of the work. */
+/** Postgres does most of the work. */
 const WRITERS = 2;
 
 /**
- * Writes the batches that are waiting when the job starts, each in its own transaction, and announces their servers
- * together. A record that the database rejects is left out and counted; the others are written. A failed batch does not
- * delay the others.
+ * Writes the batches that are waiting when the job starts, each in its own transaction, and announces their servers together. A record that
+ * the database rejects is left out and counted; the others are written.
  */
 @Injectable()
 @Processor(LOGS_QUEUE)
@@ -65,7 +64,7 @@ export class LogsProcessor extends WorkerHost {
       throw new AggregateError(errors, `${errors.length} batches of records wait for the database`);
   }
 
-  /** Writes one batch. @returns its server; null if the batch no longer exists or is being written elsewhere */
+  /** @returns the server of the batch; null if the batch no longer exists or is being written elsewhere */
   private async write(id: string): Promise<string | null> {
     const outcome = await this.database.transaction(async (tx) => {
       const batch = await this.logBatchesRepository.remove(id, tx);

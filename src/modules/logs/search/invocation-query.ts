@@ -3,32 +3,30 @@ import { DAY_MS, dayOf, DURATION_POWER, HOUR_MS, leastIdAt } from '../store/invo
 import type { CallFilter } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
 
-/** Powers of two of durations in milliseconds: more than a year. */
+/** The highest power is more than a year in milliseconds. */
 const DURATION_POWERS = 40;
 
 export interface InvocationQuery extends CallFilter {
   /** Older than the invocation with this id. */
   before?: string;
-  /** MCP method. */
   method?: string;
   minDurationMs?: number;
-  /** The ids that `caller` matches. The repository looks them up: Postgres estimates the rows of a known id. */
+  /** The repository looks the ids up: Postgres estimates the rows of a known id. */
   callerIds?: string[];
 }
 
-/** A SQL condition with its parameters. */
 export interface Condition {
   sql: string;
   values: unknown[];
 }
 
-/** A range of time, end exclusive. */
+/** The end is exclusive. */
 export interface TimeRange {
   from: Date;
   to: Date;
 }
 
-/** Returns the range of id times that can have matches, from the oldest partition to tomorrow. */
+/** The range begins with the oldest partition and ends tomorrow. */
 export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
   const newest = Date.now() + DAY_MS;
   const clamp = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
@@ -39,8 +37,8 @@ export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): 
 }
 
 /**
- * Returns the hours of ids in a range whose invocations all match; an empty range at the end for a later page. Times of
- * records and of their ids differ by up to a minute, so hours at the ends of a range are left out.
+ * Returns hours whose invocations all match; an empty range at the end for a later page. Times of records and of their ids differ by up to
+ * a minute, so hours at the ends of a range are left out.
  */
 export function wholeHoursOf({ from, to, before }: InvocationQuery, range: TimeRange): TimeRange {
   const { from: start, to: end } = range;
@@ -51,9 +49,7 @@ export function wholeHoursOf({ from, to, before }: InvocationQuery, range: TimeR
   return before === undefined && first < last ? { from: new Date(first), to: new Date(last) } : { from: end, to: end };
 }
 
-/**
- * Returns the condition on the columns. Its times are those of the records; the times of ids differ by up to a minute.
- */
+/** Compares the times of the records; the times of ids differ by up to a minute. */
 export function condition(serverId: string, query: InvocationQuery): Condition {
   const values: unknown[] = [serverId];
   const parts = ['server_id = $1'];
@@ -86,7 +82,7 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   return { sql: parts.join(' AND '), values };
 }
 
-/** Returns a range as a condition on days and ids. Computed here, so it is safe in a statement. */
+/** The values are computed here, so the condition is safe in a statement. */
 export function part({ from, to }: TimeRange): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }

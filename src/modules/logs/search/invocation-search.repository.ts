@@ -1,13 +1,12 @@
 /**
  * Finds invocations of one server, or of one connection; each view reads only its own columns.
  *
- * For a word or another filter than time, the newest 4,000 invocations of the server are read along `(server_id, id)`
- * first, which finds a common word immediately, whatever the planner estimates. Older ones are read range by range
- * (`searchRanges`), because Postgres uses a search index only for a condition within its range, and newest first, so
- * that the search stops once enough are found. Without a filter, whole hours are counted from `invocation_hours`.
+ * For a word or another filter than time, the newest 4,000 invocations of the server are read along `(server_id, id)` first, which finds a
+ * common word immediately, whatever the planner estimates. Older ones are read range by range (`searchRanges`), because Postgres uses a
+ * search index only for a condition within its range, and newest first, so that the search stops once enough are found.
  *
- * Totals are exact up to 10,000 matches of a filter (`totalIsExact`). A search runs on one core for at most 10 s (504)
- * and waits 10 s for others (NoSlotError, 503); one server or connection gets at most half of the slots.
+ * A search runs on one core for at most 10 s (504) and waits 10 s for others (NoSlotError, 503); one server or connection gets at most half
+ * of the slots.
  */
 import { Inject, Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -22,35 +21,31 @@ import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, wholeHoursOf, type InvocationQuery } from './invocation-query.js';
 
-/** Counted matches of a filter; beyond, `totalIsExact` is false. */
+/** For more matches of a filter, `totalIsExact` is false. */
 const TOTAL_MAX = 10_000;
 
-/**
- * The newest invocations, read first without the search index: enough to find 1,000 matches if every fourth has the
- * word.
- */
+/** Read first, without the search index: enough to find 1,000 matches if every fourth has the word. */
 const NEAREST_MAX = 4_000;
 
-/** The newest requests of a connection that its view shows and searches. */
 const CALLS_MAX = 1_000;
 
-/** Limit of a search, and of the wait for others. With a server and a day, a search takes milliseconds. */
+/** Limits a search, and the wait for others. With a server and a day, a search takes milliseconds. */
 const SEARCH_MS_MAX = 10_000;
 
 class SearchTooLongError extends errorOf('timeout') {}
 
 const QUERY_CANCELED = '57014';
 
-/** A row of the server's view. `method` is null while only later parts have arrived. */
+/** `method` is null while only later parts have arrived. */
 export type FoundInvocation = Omit<Invocation, 'serverId' | 'at' | 'caller'> & { at: Date; caller: NamedCaller | null };
 
-/** The version of an invocation, which changes when a part is added to the server's view. */
+/** Changes when a part is added to the server's view. */
 export interface InvocationVersion {
   id: string;
   version: number;
 }
 
-/** The name of an API key, of an app that a person authorized by OAuth, or of the system that a browser reports. */
+/** An API key, an app that a person authorized by OAuth, or the system that a browser reports. */
 const credentialName = (id: string) => `coalesce((SELECT name FROM api_keys WHERE id = ${id}),
     (SELECT client_name FROM as_grants WHERE id = ${id}),
     (SELECT concat_ws(' on ', 'browser', substring(agent FROM '(?:Windows|Android|iPhone|iPad|Mac OS|CrOS|Linux(?!; Android))'))
@@ -64,9 +59,8 @@ const COLUMNS = `id, release_id AS "releaseId", at, method, url, rpc_method AS "
     'credentialName', ${credentialName('caller_id')}) END AS caller`;
 
 /**
- * The newest 1,000 requests of a connection, or those of one account ($9), filtered. Always at least one row, without
- * an id if nothing matches. Postgres reads the requests of all callers along `(connection_id, id)` until it has those
- * of the account.
+ * The newest 1,000 requests of a connection, or those of one account ($9). Always at least one row, without an id if nothing matches.
+ * Postgres reads the requests of all callers along `(connection_id, id)` until it has those of the account.
  */
 const CALLS = `
   WITH newest AS (
@@ -98,7 +92,7 @@ interface CallRow extends Pick<NamedCaller, 'accountName' | 'credentialName'> {
   leftOut: number;
 }
 
-/** The number of matches, up to one more than the maximum, and the ids of the newest, newest first. */
+/** The number is at most one more than the maximum; the ids are the newest. */
 interface Counted {
   total: number;
   ids: string[];
@@ -107,16 +101,12 @@ interface Counted {
 interface Partitions {
   /** Start of the oldest day that can have invocations: records sent up to a day later create its table. */
   oldest: number;
-  /** Ranges with a usable search index. */
   indexed: IndexedRange[];
 }
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-/**
- * Returns the ids that a caller filter matches: of an account with this name, and the string itself. Undefined without
- * a filter.
- */
+/** Includes the string itself, which can be an id. Undefined without a filter. */
 async function callerIds(tx: EntityManager, { caller }: InvocationQuery): Promise<string[] | undefined> {
   if (caller === undefined) return undefined;
   const accounts = await tx.query<{ id: string }[]>('SELECT id FROM accounts WHERE name = $1', [caller]);
@@ -145,8 +135,8 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * Finds the newest matches, newest first, and their number: exact without a filter, and up to 10,000 with one.
-   * `leftOut` counts the invocations in the hours of the range that were not stored, regardless of other filters.
+   * The total is exact without a filter, and up to 10,000 with one. `leftOut` counts the invocations in the hours of the range that were
+   * not stored, regardless of other filters.
    *
    * @throws SearchTooLongError (504) after 10 s, NoSlotError after waiting 10 s for other searches
    */
@@ -173,8 +163,8 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * Finds the newest matching requests among the newest 1,000 of a connection (or of the account in it), newest first,
-   * and their number. `leftOut` counts those in the range that were not recorded, regardless of other filters.
+   * Searches the newest 1,000 requests of a connection, or of the account in it. `leftOut` counts those in the range that were not
+   * recorded, regardless of other filters.
    *
    * @throws as `find`
    */
@@ -204,7 +194,7 @@ export class InvocationSearchRepository {
     return { calls, total: total ?? 0, leftOut };
   }
 
-  /** Returns the newest matches since a time, newest first, with their versions. @throws as `find` */
+  /** @throws as `find` */
   async versions(serverId: string, query: InvocationQuery, since: Date, limit: number): Promise<InvocationVersion[]> {
     return this.runBounded(serverId, async (tx) => {
       const { sql, values } = condition(serverId, { ...query, callerIds: await callerIds(tx, query) });
@@ -217,15 +207,14 @@ export class InvocationSearchRepository {
     });
   }
 
-  /** Returns the invocations with these ids, newest first, without missing ones. */
+  /** Returns the newest first, without missing ones. */
   async byIds(serverId: string, ids: string[]): Promise<FoundInvocation[]> {
     return byIds(this.database.manager, serverId, ids);
   }
 
   /**
-   * Runs the statements of one search on one core and within 10 s, and few searches of one owner concurrently. The rows
-   * of a search are stored close together: with the default page cost, Postgres would scan the primary key, past all
-   * other rows.
+   * Runs on one core and within 10 s. The rows of a search are stored close together: with the default page cost, Postgres would scan the
+   * primary key, past all other rows.
    */
   private runBounded<T>(ownerId: string, work: (tx: EntityManager) => Promise<T>): Promise<T> {
     return this.slots.run(ownerId, async () => {

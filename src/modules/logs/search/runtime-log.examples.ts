@@ -3,7 +3,6 @@ import { callerExample } from '../caller.types.js';
 
 type SchemaObject = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
-/** A failed call, as `GET` returns it. */
 const failed = {
   id: '019c0a5e-7d20-7c3e-9a57-4f8f3f1f6a10',
   timestamp: '2026-11-20 10:15:00',
@@ -31,7 +30,7 @@ const failed = {
 
 export const runtimeLogExample = { invocations: [failed], total: 1, totalIsExact: true, leftOut: 0 };
 
-/** The schema of a sent record; all members are optional. */
+/** All members are optional. */
 const sentInvocation: SchemaObject = {
   type: 'object',
   properties: {
@@ -69,7 +68,6 @@ const sentInvocation: SchemaObject = {
 
 const sentInvocations: SchemaObject = { type: 'array', maxItems: 1_000, items: sentInvocation };
 
-/** The body of `POST …/logs`. */
 export const sentInvocationsSchema: SchemaObject = {
   oneOf: [{ type: 'object', required: ['invocations'], properties: { invocations: sentInvocations } }, sentInvocations],
 };

@@ -12,7 +12,6 @@ import { bareUrl } from '../ingest/ingest-limits.js';
 import { readIngestRequest } from '../ingest/ingest-request.js';
 import { timesOf } from '../../../platform/http/time-text.js';
 
-/** Reads the runtime logs of servers, and accepts records of servers that run elsewhere. */
 @Injectable()
 export class RuntimeLogsService {
   constructor(
@@ -22,10 +21,7 @@ export class RuntimeLogsService {
     private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
-  /**
-   * Finds the newest matching invocations, including all that this process has recorded. @throws SearchTooLongError,
-   * NoSlotError
-   */
+  /** Includes all that this process has recorded. @throws SearchTooLongError, NoSlotError */
   async list(server: ServerRef, { limit = 20, ...query }: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
     await this.invocationsService.settle();
     const { invocations, ...totals } = await this.invocationSearchRepository.find(server.id, query, limit);
@@ -33,7 +29,7 @@ export class RuntimeLogsService {
   }
 
   /**
-   * Accepts the invocations of a body from a server that runs elsewhere, all or none.
+   * Accepts all invocations or none.
    *
    * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
    */
@@ -44,7 +40,7 @@ export class RuntimeLogsService {
   }
 
   /**
-   * Stores invocations of a server that runs elsewhere, or parts of them, all or none; URLs without their queries.
+   * Stores all invocations or none, and URLs without their queries.
    *
    * @param tx stores them in this transaction
    * @throws QuotaExceededError; UnavailableError if too many records wait to be written
@@ -57,10 +53,7 @@ export class RuntimeLogsService {
   }
 }
 
-/**
- * Lists every field of the response. While the main part of an invocation has not arrived, its fields have empty
- * values.
- */
+/** While the main part of an invocation has not arrived, its fields are empty. */
 export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
   const { payload } = invocation;
   return {

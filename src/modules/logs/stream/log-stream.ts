@@ -6,36 +6,32 @@ import type { InvocationQuery } from '../search/invocation-query.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { toInvocationDto } from '../search/runtime-logs.service.js';
 
-/** Interval of queries without a message: messages are lost while the queue's store is unavailable. */
+/** Messages are lost while the queue's store is unavailable. */
 const POLL_MS = 5_000;
 
-/** Minimum interval of queries, however busy the server is. */
+/** Applies however busy the server is. */
 const QUERY_EVERY_MS = 1_000;
 
 /** Age up to which invocations are sent, or sent again after parts are added: longer than any call. */
 const WINDOW_MS = 15 * 60_000;
 
-/** Invocations in memory at a time. */
 const READ_AT_ONCE = 20;
 
 export interface Followed {
   serverId: string;
   query: InvocationQuery;
-  /** Invocations in the first event. */
   limit: number;
   /** `Last-Event-ID` of a client that reconnects. */
   after?: string;
-  /** Rejects once the caller has lost access. */
   check: () => Promise<void>;
 }
 
 /**
- * Streams the log of a server to one client: `init` with the newest invocations, then `invocation` for each new one,
- * and again with the same id when parts are added. A client that reconnects receives the invocations since its last
- * event.
+ * Streams `init` with the newest invocations, then `invocation` for each new one, and again with the same id when parts are added. A client
+ * that reconnects receives the invocations since its last event.
  */
 export class LogStream extends EventStream {
-  /** The versions that were sent, by invocation id. */
+  /** By invocation id. */
   private sent = new Map<string, number>();
 
   constructor(
@@ -64,7 +60,7 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** Sends new and changed invocations, the oldest first. */
+  /** Sends the oldest first. */
   private async sendNew(): Promise<void> {
     const versions = await this.versions();
     const changed = versions.filter(({ id, version }) => this.sent.get(id) !== version).map(({ id }) => id);
@@ -75,13 +71,13 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** Returns the versions of the newest 1,000 invocations; older ones are not sent. */
+  /** Only the newest 1,000 are sent. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
     return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);
   }
 
-  /** Checks access again: keys are revoked and servers change owners while a stream is open. */
+  /** Keys are revoked and servers change owners while a stream is open. */
   private async isAllowed(): Promise<boolean> {
     if (this.isClosed) return false;
     try {

@@ -11,10 +11,9 @@ import { SetupPageError } from '../credentials.errors.js';
 import { pageOwners, type LinkHolder, type SetupLink, type SetupPageOwner } from './setup.types.js';
 
 /**
- * Signed links of the setup page, and the owner of the page of each kind. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>/<loginsEpoch>`
- * opens for anyone who has it; a link with a final `person` opens only in a browser that is signed in as that account. The signature covers
- * the whole path. A link is invalid once the account loses the right to `manage` or its sign-ins are revoked, or the credential that it was
- * issued to is invalid.
+ * Signed links of the setup page. `/setup/<kind>/<id>/<epoch>/<accountId>/<keyId>/<loginsEpoch>` opens for anyone who has it; a link with a
+ * final `person` opens only in a browser that is signed in as that account. The signature covers the whole path. A link is invalid once the
+ * account loses the right to `manage` or its sign-ins are revoked, or the credential that it was issued to is invalid.
  */
 @Injectable()
 export class SetupLinksService implements OnModuleInit {
@@ -33,14 +32,14 @@ export class SetupLinksService implements OnModuleInit {
     if (this.env.roles.includes('api')) this.pageOwners = partsOf(this.moduleRef, pageOwners);
   }
 
-  /** A link that stays valid at least for the duration of an authorization. */
+  /** The link is valid at least for the duration of an authorization. */
   url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch, needsSignIn } }: SetupLink): string {
     const person = needsSignIn ? '/person' : '';
     const path = `/setup/${kind}/${id}/${epoch}/${accountId}/${keyId}/${loginsEpoch}${person}`;
     return this.signedUrls.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
-  /** {@link url} that opens only in a browser that is signed in as the holder. */
+  /** Opens only in a browser that is signed in as the holder. */
   async personUrl(link: SetupLink): Promise<string> {
     // A link for a disabled account is invalid, and its epoch is outdated when the account is enabled again.
     const { loginsEpoch } = (await this.apiKeysService.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };
@@ -48,7 +47,7 @@ export class SetupLinksService implements OnModuleInit {
   }
 
   /**
-   * True if the holder of a link, or of an authorization that began with one, can still use it. Rights are at most 5 s old.
+   * Rights are at most 5 s old.
    *
    * @param mayUse asks the owner of the page
    */
@@ -63,8 +62,6 @@ export class SetupLinksService implements OnModuleInit {
   }
 
   /**
-   * Verifies a link.
-   *
    * @param path after `/setup/`
    * @throws SetupPageError for a link without our signature, and for an expired one
    */

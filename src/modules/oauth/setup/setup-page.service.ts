@@ -14,7 +14,6 @@ import {
   type SetupView,
 } from './setup.types.js';
 
-/** An owner that needs authorization, and the form for values that can replace it. */
 export interface AuthorizationOffer {
   owner: CredentialOwner;
   /** Null without an authorization server. */
@@ -22,7 +21,7 @@ export interface AuthorizationOffer {
   form: Omit<FormView, 'kind' | 'reason' | 'client' | 'fault' | 'note'>;
 }
 
-/** The setup page of an owner that needs authorization. Stores and registers nothing before its form is submitted. */
+/** Stores and registers nothing before its form is submitted. */
 @Injectable()
 export class SetupPageService {
   constructor(
@@ -31,7 +30,7 @@ export class SetupPageService {
     private readonly env: Env,
   ) {}
 
-  /** The page before the redirect to the authorization server; without one, a form for a client or for values. */
+  /** Without an authorization server, shows a form for a client or for values. */
   async view(offer: AuthorizationOffer): Promise<SetupView> {
     const { owner, request, form } = offer;
     if (!request) return this.valuesForm(form);
@@ -49,7 +48,7 @@ export class SetupPageService {
   }
 
   /**
-   * Begins an authorization as the submitted client, if there is one, and redirects to the authorization server.
+   * Redirects to the authorization server.
    *
    * @param cookie identifies the browser, which must return with it
    * @param holder of the link of the page
@@ -80,7 +79,7 @@ export class SetupPageService {
     }
   }
 
-  /** The form for values where authorization is needed. @param obstacle why no authorization can begin, as a message */
+  /** @param obstacle why no authorization can begin, as a message */
   valuesForm(form: AuthorizationOffer['form'], obstacle?: string): FormView {
     const reason =
       obstacle === undefined
@@ -96,17 +95,16 @@ export class SetupPageService {
     };
   }
 
-  /** True if a form has fields for values of the connection. */
   hasValues(body: URLSearchParams): boolean {
     return [...body.keys()].some(isValue);
   }
 
-  /** True if a form is submitted for its client, not for its other values. */
+  /** False if the form is submitted for its other values. */
   isForClient(body: URLSearchParams): boolean {
     return isForClient(body);
   }
 
-  /** The form that helps after an authorization failed to begin. Rethrows any other error. */
+  /** Rethrows errors that no form helps with. */
   private async formAfter({ owner, form }: AuthorizationOffer, error: unknown): Promise<FormView> {
     if (error instanceof OAuthClientNeededError) {
       const client = await this.clientRequestAt(owner, error.issuer);
@@ -133,7 +131,7 @@ export class SetupPageService {
     return { issuer, redirectUri, state };
   }
 
-  /** The form for an authorization server that accepts only manually registered clients. */
+  /** The authorization server accepts only manually registered clients. */
   private clientForm(form: AuthorizationOffer['form'], client: ClientRequest): FormView {
     const { host } = new URL(client.issuer);
     const wish =

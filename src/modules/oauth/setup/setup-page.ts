@@ -18,12 +18,10 @@ const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client
 /** RFC 6749 appendix A.1 and A.2. */
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** The submitted client; null to keep the stored one; or the error of the form. */
+/** Null keeps the stored client. */
 type SubmittedClient = { client: PreregisteredClient | null } | { fault: string };
 
 /**
- * Renders the setup page.
- *
  * @param token renders the hidden input of a form; called for a page with one
  * @param action the address to which the form posts; by default that of the page
  */
@@ -73,7 +71,7 @@ ${identity(view)}${noteLine(note)}`,
   }
 }
 
-/** The small line with details for support. */
+/** Details for support. */
 function identity({ label, upstreamHost }: Pick<PageServer, 'label' | 'upstreamHost'>): Html {
   return html`<p class="soft">${label} · ${upstreamHost}</p>`;
 }
@@ -83,7 +81,7 @@ function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   return html`<div class="who">${iconUrl !== undefined && html`<span class="tile large"><img src="${iconUrl}" alt=""></span>`}<p>${description}</p></div>`;
 }
 
-/** The server's own name, if the page otherwise shows the name of the connection. */
+/** Shown if the page otherwise shows the name of the connection. */
 function ownName({ name, title }: PageServer): Html | null {
   return name && title && name !== title ? html` (${title})` : null;
 }
@@ -159,10 +157,7 @@ function inputOf(field: SetupField, index: number): Html {
   });
 }
 
-/**
- * Redisplays a form with the values that were entered, except those of secret fields, which must be entered again. An emptied field shows
- * its default, which applies.
- */
+/** Keeps the entered values except those of secret fields. An emptied field shows its default, which applies. */
 export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
   if (view.kind !== 'form') return view;
   const entered = (name: string) => form.get(name)?.replaceAll('\r\n', '\n').trim() ?? '';
@@ -175,7 +170,6 @@ export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
   return { ...view, fields, client };
 }
 
-/** Reads the client of a form that has fields for one. */
 export function readClient(form: URLSearchParams, { state }: ClientRequest): SubmittedClient {
   const text = (name: string) => form.get(name)?.trim() ?? '';
   const clientId = text(clientFields.id);
@@ -190,7 +184,7 @@ export function readClient(form: URLSearchParams, { state }: ClientRequest): Sub
   return { client: { issuer, clientId, clientSecret: secret === '' ? null : secret } };
 }
 
-/** True if a client was submitted, or if the form has fields for one and nothing was filled in. */
+/** Also true if the form has fields for a client and nothing was filled in. */
 export function isForClient(form: URLSearchParams): boolean {
   const hasClient = [clientFields.id, clientFields.secret].some((name) => (form.get(name)?.trim() ?? '') !== '');
   return hasClient || (form.has(clientFields.id) && !hasOtherValues(form));
@@ -201,7 +195,6 @@ function hasOtherValues(form: URLSearchParams): boolean {
   return [...form].some(([name, value]) => isValue(name) && value.trim() !== '');
 }
 
-/** True for the name of a form field with a value of the connection. */
 export function isValue(name: string): boolean {
   return /^(?:headers|query)\./.test(name) || name === keyFields.value;
 }

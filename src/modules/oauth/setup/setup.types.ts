@@ -4,10 +4,9 @@ import { isGuest } from '../../../platform/http/revocation-registry.js';
 import type { ErrorReader } from '../../../platform/errors/domain-error.js';
 import type { AuthorizationServer, AuthorizationTarget } from '../../../mcp/oauth/discovery.js';
 
-/** The owner of a setup link, and the version of that owner for which it was issued. */
 export interface SetupLink {
   kind: string;
-  /** A UUID. The cookie of the browser is bound to it. */
+  /** A UUID to which the cookie of the browser is bound. */
   id: string;
   /** Starts at 1. A change that invalidates the owner's earlier links increments it. */
   epoch: number;
@@ -19,17 +18,15 @@ export interface SetupLink {
  */
 export interface LinkHolder {
   accountId: string;
-  /** Id of the API key, of the browser session, or of the client authorization. */
   keyId: string;
   /** `accounts.logins_epoch` at issue: the link is invalid once the account's sign-ins are revoked. */
   loginsEpoch: number;
-  /** True for a link that opens only in a browser that is signed in as the account. */
+  /** The link opens only in a browser that is signed in as the account. */
   needsSignIn?: boolean;
 }
 
 /**
- * The holder of the setup links that a caller reads; null for a caller that cannot `manage`, whether its account or its key lacks
- * the right.
+ * @returns null for a caller that cannot `manage`, whether its account or its key lacks the right
  *
  * @param reader whose account or grant opened the target
  * @param namespace the name of the target's namespace
@@ -40,17 +37,15 @@ export function linkHolderOf(reader: ErrorReader, namespace: string): LinkHolder
   return isManager && keyId !== ANONYMOUS.keyId ? { accountId, keyId, loginsEpoch } : null;
 }
 
-/** An owner of setup links. `Row` is the result of {@link open}, and the input of the others. */
+/** `Row` is the result of {@link open}, and the input of the others. */
 export interface SetupPageOwner<Row> {
   /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or no longer exists */
   open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
-  /** True if the account of a link, with all its rights, can `manage` the target of the link. */
+  /** Asks whether the account of a link, with all its rights, can `manage` the target of the link. */
   mayUse(row: Row, person: Person): Promise<boolean>;
   /** Changes nothing: programs follow links too. @throws SetupPageError */
   view(row: Row): Promise<SetupView>;
   /**
-   * Handles the form of the page.
-   *
    * @param form empty for a page with a button only
    * @param cookie identifies the browser
    * @param holder of the link; an authorization that begins has the same
@@ -59,7 +54,7 @@ export interface SetupPageOwner<Row> {
   submit(row: Row, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer>;
 }
 
-/** Tokens of the owners of setup links, by the kind in the link. */
+/** By the kind in the link. */
 export const pageOwners = {
   authorizations: Symbol('SetupPageOwner of authorizations'),
   connections: Symbol('SetupPageOwner of connections'),
@@ -73,24 +68,22 @@ export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: s
 
 export type SetupView = SetupMessage | SetupResult | AuthorizeView | FormView;
 
-/** A page without a form that explains that no step is needed, or none is possible. */
+/** Explains that no step is needed, or none is possible. */
 export interface SetupMessage {
   kind: 'message';
   title: string;
   text: string;
-  /** A technical detail for support. */
   note?: string;
 }
 
-/** The page after an authorization was stored, or after working values were stored. */
+/** Shown after an authorization or working values were stored. */
 export interface SetupResult extends PageServer {
   kind: 'authorized' | 'connected';
 }
 
 export interface PageServer {
-  /** The identity of its connection or release, such as `acme/mail-ann`: a detail of the page. */
+  /** Such as `acme/mail-ann`: a detail of the page. */
   label: string;
-  /** The name of the connection, if it has one besides its id. */
   name?: string;
   /** For hosted code, the name of its server. */
   upstreamHost: string;
@@ -101,12 +94,11 @@ export interface PageServer {
   iconUrl?: string;
 }
 
-/** The name by which users know the server of a page: the name of the connection, the server's own name, or its host. */
+/** The name of the connection, the server's own name, or its host. */
 export function knownName({ name, title, upstreamHost }: Pick<PageServer, 'name' | 'title' | 'upstreamHost'>): string {
   return name || title || upstreamHost;
 }
 
-/** The hosts that take part in an authorization. */
 export function participantsOf(
   upstreamUrl: string,
   { issuer, authorizationEndpoint, adapter }: AuthorizationServer,
@@ -116,7 +108,7 @@ export function participantsOf(
   return { upstreamHost: new URL(upstreamUrl).host, issuerHost: new URL(issuer).host, signInHost };
 }
 
-/** The page before the redirect to an authorization server, for the MCP server that users know as `page`. */
+/** `page` is the MCP server as users know it. */
 export function authorizeView(
   page: PageServer,
   upstreamUrl: string,
@@ -125,36 +117,32 @@ export function authorizeView(
   return { ...page, kind: 'authorize', ...participantsOf(upstreamUrl, server), scopes: scopes?.split(' ') ?? [] };
 }
 
-/** The page before the redirect to an authorization server. */
 export interface AuthorizeView extends PageServer {
   kind: 'authorize';
   issuerHost: string;
   /** Not always the issuer's own host. */
   signInHost: string;
   scopes: string[];
-  /** The choice of the owner of the connection; absent for other owners. */
+  /** Absent for owners other than connections. */
   chosen?: { issuer?: string; clientId?: string };
-  /** The epoch of the link to which the button posts; absent for the address of the page. */
+  /** Absent if the button posts to the address of the page. */
   epoch?: number;
 }
 
-/** A form for values and for a client of an authorization server. It contains no stored value and no secret. */
+/** Contains no stored value and no secret. */
 export interface FormView extends PageServer {
   kind: 'form';
-  /** The epoch of the link to which the form posts. */
   epoch: number;
-  /** The reason for the form, as a message. */
   reason: string;
   fields: SetupField[];
   /** Set where the user must enter a client. */
   client: ClientRequest | null;
-  /** The error of the form as a whole; null without one. */
+  /** Concerns the form as a whole; null without an error. */
   fault: string | null;
-  /** A technical detail for support. */
   note?: string;
 }
 
-/** The names of the fields for a key or token in a header that the user names. */
+/** For a key or token in a header that the user names. */
 export const keyFields = { name: 'key.header', value: 'key.value' } as const;
 
 export interface SetupField {
@@ -166,20 +154,20 @@ export interface SetupField {
   isSecret: boolean;
   /** The only allowed values; null for any. */
   allowed: string[] | null;
-  /** The control where any value is allowed; `lines` for long text. */
+  /** Used where any value is allowed; `lines` for long text. */
   control: 'line' | 'lines' | 'number' | 'integer' | 'date' | 'email' | 'url';
   limits: Partial<Record<'min' | 'max' | 'minlength' | 'maxlength', number>>;
-  /** The default, which the form shows where no value is stored; undefined without one and for a secret. */
+  /** The form shows it where no value is stored; undefined without one and for a secret. */
   fallback?: string;
   /** True if a value is stored, which an empty field keeps. */
   isStored: boolean;
-  /** The value entered before, which is shown again; null for a secret, which must be entered again. */
+  /** The page shows it again; null for a secret, which must be entered again. */
   entered?: string | null;
-  /** The error of the value; null without one. */
+  /** Null without an error. */
   fault: string | null;
 }
 
-/** The data with which a user registers a client at an authorization server. */
+/** For a user who registers a client at an authorization server. */
 export interface ClientRequest {
   /** As the metadata of the authorization server spells it. */
   issuer: string;
@@ -189,6 +177,5 @@ export interface ClientRequest {
    * remains usable. `refused`: the server rejected that one.
    */
   state: 'unneeded' | 'lacking' | 'given' | 'refused';
-  /** The client ID entered before, and whether a secret was entered with it. */
   entered?: { id: string; hasSecret: boolean };
 }
