@@ -84,6 +84,7 @@ export function PublicPage(rules: FormRules = {}): MethodDecorator & ClassDecora
   );
 }
 
+/** The request of a page or form that needs no session. */
 export interface PublicPageRequest<Params = Record<string, string>> {
   params: Params;
   query: Record<string, unknown>;
@@ -97,6 +98,7 @@ export interface PublicPageRequest<Params = Record<string, string>> {
   client: ClientContext;
 }
 
+/** The request of a page or form. */
 export interface PageRequest<Params = Record<string, string>> extends PublicPageRequest<Params> {
   person: SessionCaller;
   /** Set if the rule has an `owner`. */
@@ -105,6 +107,7 @@ export interface PageRequest<Params = Record<string, string>> extends PublicPage
   once: ShownOnce | null;
 }
 
+/** Injects the {@link PageRequest} of a page or form. */
 export const CurrentPage = createParamDecorator((_: unknown, context: ExecutionContext): PageRequest => {
   const { params, query, path, originalUrl, headers, body, sent, client, grant, shownOnce } = context
     .switchToHttp()
@@ -133,6 +136,7 @@ export const CurrentCaller = createParamDecorator((_: unknown, context: Executio
   return grantOf(context).caller;
 });
 
+/** The namespace of an `owner` rule. */
 export const CurrentNamespace = createParamDecorator((_: unknown, context: ExecutionContext): OwnedNamespace => {
   const { namespace } = grantOf(context);
   if (!namespace) throw new Error('@CurrentNamespace() needs an owner rule');

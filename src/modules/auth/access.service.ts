@@ -134,10 +134,7 @@ export class AccessService implements OnModuleInit {
     return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
-  /**
-   * True for the caller's own account and organizations where its role allows the action, whatever the scopes of the key: for filters and
-   * names.
-   */
+  /** Ignores the scopes of the key: for filters and names. */
   owns(caller: Caller, action: Action, ownerId: string): boolean {
     return accountOwns(caller, action, ownerId);
   }
@@ -271,7 +268,6 @@ export function questionOf(rule: AccessRule, { owner = '', connectionId }: RuleP
   return { action: actionOfRule(rule), name, target };
 }
 
-/** @throws SuspendedError for calls in a suspended namespace, and for routes that serve calls there */
 function requireActive(action: Action, { serves }: AccessRule, namespace: Pick<Target, 'suspended'> | null): void {
   if ((serves || action === 'call') && namespace && namespace.suspended !== null)
     throw new SuspendedError('namespace', namespace.suspended);

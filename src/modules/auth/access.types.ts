@@ -14,6 +14,7 @@ export type KeyLevel = (typeof keyLevels)[number];
  */
 export type Action = 'discover' | KeyLevel | 'administer' | 'own';
 
+/** Roles of the members of an organization, in the form of the API. */
 export const roles = ['owner', 'editor', 'member', 'guest'] as const;
 export type Role = (typeof roles)[number];
 
@@ -63,7 +64,7 @@ export interface Caller {
   limits?: AccountLimits;
   /** The grant that opened the route; absent where the account owns the target, or the target is public. */
   grant?: GrantRef;
-  /** `accounts.logins_epoch`, which rises whenever the account's sign-ins are revoked; absent without a credential of the account. */
+  /** `accounts.logins_epoch`; absent without a credential of the account. */
   loginsEpoch?: number;
 }
 
@@ -76,10 +77,10 @@ export interface GrantRef {
   tools: readonly string[] | null;
 }
 
-/** The right of an organization's member to its connections, equal to a grant with level `call`. It is lost when memberships change. */
+/** The right of an organization's member to its connections, equal to a grant with level `call`. */
 export const MEMBER_GRANT: GrantRef = { id: null, level: 'call', tools: null };
 
-/** The caller of work done for an account without a request, such as calls through its connections. */
+/** For work done without a request, such as calls through connections of the account. */
 export function callerFor(accountId: string): Caller {
   return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null, memberships: NO_MEMBERSHIPS };
 }
@@ -90,6 +91,7 @@ export interface Person extends Caller {
   loginsEpoch: number;
 }
 
+/** The caller of a page (`@Page`): who is signed in at the browser. */
 export interface SessionCaller extends Person {
   accountName: string;
   /** Names of the user's organizations, at most 5. */
@@ -133,6 +135,7 @@ export function actionOf(scope: Scope): Action {
   return operation === 'read' || operation === 'publish' ? operation : 'manage';
 }
 
+/** A namespace that the caller owns. */
 export interface OwnedNamespace {
   id: string;
   name: string;
@@ -157,7 +160,7 @@ interface AccountTerms {
   operator?: true;
 }
 
-/** An account as in {@link AccountTerms}, but not by the keys of an organization with members. */
+/** Like {@link AccountTerms}, but without the keys of an organization with members. */
 interface OwnAccountTerms {
   account: string;
   may: 'own';
@@ -165,10 +168,10 @@ interface OwnAccountTerms {
 }
 
 interface TargetTerms {
-  /** The route parameter with the name of the namespace, which for `qualifiedName` is the part before the slash. */
+  /** For `qualifiedName`, the namespace is the part before the slash. */
   owner: string;
   missing?: () => DomainError;
-  /** The error for a target of another account. Default: that of `missing`, so that the two get the same response. */
+  /** By default that of `missing`, so that a foreign target gets the same response. */
   foreign?: () => DomainError;
 }
 
@@ -197,9 +200,9 @@ export type AccessTerms = WithoutOthers<Terms>;
 
 export type AccessRule = AccessTerms & {
   scope: Scope;
-  /** A page: the browser session is the credential, and a form has a token ({@link SessionCaller}). */
+  /** The browser session is the credential, and a form has a token. */
   page?: true;
-  /** The parts of a form with files, read only after the session, the origin and the token are checked. */
+  /** Read only after the session, the origin and the token are checked. */
   parts?: FormParts;
 };
 
@@ -220,12 +223,12 @@ export interface Grant {
 /** Checks OAuth access tokens. The authorization server provides it; null where it is disabled. */
 export abstract class TokenSource {
   /**
-   * The caller of a request whose bearer is not an API key; a promise for a token that is not cached.
+   * @returns a promise for a token that is not cached
    *
    * @throws UnauthenticatedError, with a challenge where the request is for an MCP endpoint
    */
   abstract verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
-  /** Parameters of `WWW-Authenticate` of a 401 without a token; undefined if the request is not for an MCP endpoint. */
+  /** Undefined if the request is not for an MCP endpoint. */
   abstract challenge(request: IncomingMessage): string | undefined;
   /** Those of these ids ({@link Caller.keyId}) whose tokens are valid. */
   abstract validAmong(ids: string[]): Promise<Set<string>>;

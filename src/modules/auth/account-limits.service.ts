@@ -31,7 +31,7 @@ export class AccountLimitsService {
     return overrides ? { ...this.env.accountLimits, ...overrides } : this.env.accountLimits;
   }
 
-  /** The account that owns a program, and how many of its programs can run in one process; null for a deleted program. */
+  /** @returns null for a deleted program */
   async programQuota(owner: QuotaOwner): Promise<{ accountId: string; max: number } | null> {
     const stored = await this.accountLimitsRepository.usage(owner, []);
     return stored && { accountId: stored.accountId, max: this.limitsOf(stored.overrides).livePrograms };
@@ -48,7 +48,7 @@ export class AccountLimitsService {
   }
 
   /**
-   * Sets limits of an account. Request limits take effect within 5 s.
+   * Request limits take effect within 5 s.
    *
    * @param changes by name; null resets a limit to its default
    * @throws InvalidInputError, NotFoundError

@@ -18,7 +18,6 @@ import { PageQueryDto, PaginationDto } from '../../platform/http/pagination.dto.
 import { IsFlag, IsPrintable, Omittable } from '../../platform/http/input-values.js';
 import { accountKinds, type AccountKind, type Account, type ApiKey } from './account.entity.js';
 
-/** A user or an organization: owns namespaces and API keys. */
 export class AccountDto {
   /** @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11' */
   id: string;
@@ -39,7 +38,7 @@ export class AccountDto {
   createdAt: string;
 }
 
-/** The ways in which a person signs in: none until the first password. */
+/** None until a person has the first password. */
 const signIns = ['password', 'identity', 'invited', 'none'] as const;
 
 export class ListedAccountDto extends AccountDto {
@@ -117,7 +116,6 @@ export class TimeZoneDto {
   timeZone: string | null;
 }
 
-/** An API key as it may be shown again. */
 export class ApiKeyDto {
   /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
   id: string;
@@ -239,7 +237,6 @@ export class RevokedApiKeysDto {
   revoked: string[];
 }
 
-/** The API key of a request. */
 export class UsedApiKeyDto {
   /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
   id: string;
@@ -252,7 +249,6 @@ export class UsedApiKeyDto {
   expiresAt: string | null;
 }
 
-/** What the API key of a request may do. */
 export class AccessDto {
   account: AccountDto;
   apiKey: UsedApiKeyDto;

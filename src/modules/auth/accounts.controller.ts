@@ -32,7 +32,7 @@ const keyIdParam = { name: 'keyId', description: "The key's id.", example: '0b5c
 
 const REPLACED_EXAMPLE = 'This API key was replaced by 7c9e6679-7425-40de-944b-e07fc1f90ae7: rotate that one';
 
-/** Accounts and their API keys: the operator manages all of them, an account its own keys. */
+/** The operator manages all accounts and keys, an account its own keys. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts')
 export class AccountsController {

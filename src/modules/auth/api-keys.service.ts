@@ -53,7 +53,7 @@ declare module '../../platform/queue/pub-sub.js' {
 /** A revoked key must stop working everywhere within 5 s, even if the message about it is lost. */
 const CACHE_MS = 5_000;
 
-/** Interval at which the keys of open streams are checked: including the query, streams close within 5 s. */
+/** Including the query, streams close within 5 s. */
 const HELD_CHECK_MS = 3_000;
 
 /** Expired keys stay listed for this long, so that their owners see why requests fail. */
@@ -92,7 +92,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.apiKeysRepository.saveLastUses([...batch.keys()], uses);
   });
 
-  /** The sources of other credentials, whose streams this check must not close. */
+  /** This check must not close their streams. */
   private otherSources: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
@@ -128,7 +128,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Returns the caller who owns a key. Cached for 5 s; a promise for a key that is not cached.
+   * Caches the caller of a key for 5 s, and returns a promise for others.
    *
    * @param from the request, whose client address is stored with the last use
    * @throws UnauthenticatedError
@@ -146,7 +146,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Creates a key. Only this response holds it in clear text.
+   * Only this response holds it in clear text.
    *
    * @param caller whose key creates it
    * @throws NotFoundError, QuotaExceededError, ForbiddenError; InvalidInputError for an unknown scope, and for an expiry that is not in the
@@ -256,7 +256,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return revoked;
   }
 
-  /** The user of an account, at most 5 s old; null for a disabled account, and when it does not exist. */
+  /** At most 5 s old. Null for a disabled account, and when it does not exist. */
   callerOf(accountId: string): Promise<Person | null> {
     return this.people.get(accountId);
   }
@@ -301,9 +301,6 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
    * Adds a key, with the caller's key among its creators ({@link makerKeyOf}). Without an expiry it gets that of the caller's key: a leaked
    * key that expires cannot create one that outlives it. Locks the caller's key, so that its revocation either finds the new key or
    * prevents it.
-   *
-   * @throws UnauthenticatedError when the caller's key was revoked; InvalidInputError for an expiry that is not in the future, or later
-   * than that of the caller's key
    */
   private async make(
     caller: Caller,
@@ -342,7 +339,6 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return { ...toApiKeyDto(row), key };
   }
 
-  /** @throws UnauthenticatedError when it has expired, or its account is disabled */
   private use(key: string, hash: string, knownKey: KnownKey, { socket, headers }: RequestOrigin): Caller {
     const { caller, expiresAt, isDisabled, isSuspended } = knownKey;
     if (isDisabled) throw UnauthenticatedError.disabled();
@@ -404,7 +400,6 @@ function makerKeyOf({ isSession, keyId, rootKeyId }: Caller): string | undefined
   return isSession ? rootKeyId : keyId;
 }
 
-/** @throws ForbiddenError for more rights than the caller's key has, InvalidInputError for an unknown scope */
 function requireWithin(caller: Caller, scopes: string[] | null): void {
   const rights = scopes && parseScopes(scopes);
   if (!caller.scopes || isWithin(rights, caller.scopes)) return;

@@ -43,7 +43,7 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
-/** The browser that requests a page is not signed in. It is redirected to the sign-in page, and from there back. */
+/** The browser is redirected to the sign-in page, and from there back. */
 export class SignedOutError extends UnauthenticatedError {
   override isAttempt = false;
   override readonly location: string;
@@ -54,7 +54,6 @@ export class SignedOutError extends UnauthenticatedError {
   }
 }
 
-/** The account may do this, but not with this key. */
 export class KeyScopeError extends ForbiddenError {
   /** @param namespace null for an action on the whole account */
   constructor(action: Action, namespace: string | null) {

@@ -41,7 +41,7 @@ interface Match {
   params: FastPathRequest['params'];
 }
 
-/** Cached matches, whose paths have at most the size of a request head. Clients without a key add to them. */
+/** Paths have at most the size of a request head. Clients without a key add to them. */
 const MATCHES_MAX = 1_000;
 
 /**

@@ -46,7 +46,7 @@ export function decide(caller: Caller, action: Action, target: GuardedTarget): D
   return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
 }
 
-/** True if the account may do this with what `ownerId` owns, itself or by its role, whatever the scopes of the key. */
+/** Ignores the scopes of the key. */
 export function accountOwns({ accountId, memberships }: Caller, action: Action, ownerId: string): boolean {
   const role = memberships.get(ownerId);
   return role === undefined ? ownerId === accountId : ALLOWED[role].has(action);
@@ -61,11 +61,7 @@ export function accountsWith(caller: Caller, action: Action): string[] {
 /** A {@link KeyScope}, or the part of it that a layer without levels knows. */
 type Rights = Pick<KeyScope, 'namespace'> & { level: string };
 
-/**
- * True if one of the scopes includes the action.
- *
- * @param namespace a name; null for the whole account, which only a scope for all namespaces covers
- */
+/** @param namespace a name; null for the whole account, which only a scope for all namespaces covers */
 export function covers(scopes: readonly Rights[], action: Action, namespace: string | null): boolean {
   for (const scope of scopes) {
     if ((scope.namespace === null || scope.namespace === namespace) && includes(scope.level, action)) return true;
@@ -130,7 +126,7 @@ export function scopeInWords({ level, namespace }: KeyScope): string {
   return `Read what the account has ${where}${more[level]}.`;
 }
 
-/** True if every right of `inner` is one of `outer`; null stands for all rights. */
+/** Null stands for all rights. */
 export function isWithin(inner: readonly KeyScope[] | null, outer: readonly KeyScope[] | null): boolean {
   if (outer === null) return true;
   return inner !== null && inner.every(({ level, namespace }) => covers(outer, level, namespace));

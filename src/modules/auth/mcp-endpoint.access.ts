@@ -17,6 +17,7 @@ export const TOKEN_PREFIX = 'slipway_oat_';
 const CONNECTION = /^\/connect\/([^/]+)\/(?:([^/]+)\/mcp|\.mcp)$/;
 const SERVER = /^\/run\/([^/]+)(?:\/mcp)?$/;
 
+/** The target of an MCP endpoint, by name. */
 export type McpEndpoint =
   | (TargetName & { kind: 'connection' | 'namespace' })
   /** Slugs are unique in lower case. */
@@ -40,6 +41,7 @@ export function mcpEndpointAt(path: string): McpEndpoint | null {
   }
 }
 
+/** The canonical path of an endpoint, which tokens use. */
 export function pathOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection': {

@@ -17,7 +17,6 @@ const invitationIdParam = {
 
 const missing = { status: 404, message: 'Invitation not found' };
 
-/** Invitations of accounts into organizations. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts')
 export class MemberInvitationsController {

@@ -4,7 +4,6 @@ import { IsFlag } from '../../platform/http/input-values.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { roles, type Role } from './access.types.js';
 
-/** An account that acts for an organization. */
 export class MemberDto {
   /**
    * Id of the account.
@@ -29,7 +28,6 @@ export class MemberListDto {
   pagination: PaginationDto;
 }
 
-/** An organization that an account is a member of. */
 export class MembershipDto {
   /**
    * Id of the organization's account.
@@ -48,7 +46,6 @@ export class MembershipListDto {
   memberships: MembershipDto[];
 }
 
-/** An invitation of an account into an organization. */
 export class MemberInvitationDto {
   /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
   id: string;
@@ -107,7 +104,6 @@ export class RemoveMemberQueryDto {
   revokeKeys?: boolean;
 }
 
-/** An API key of an organization. */
 export class MemberKeyDto {
   /** @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10' */
   id: string;
@@ -123,13 +119,11 @@ export class RemovedMemberDto {
   revoked: boolean;
 }
 
-/** The row of a member. */
 export type MemberRow = Omit<MemberDto, 'createdAt'> & { createdAt: Date };
 
-/** The row of an organization of an account. */
 export type MembershipRow = Omit<MembershipDto, 'createdAt'> & { createdAt: Date };
 
-/** The row of an invitation into an organization, or to choose a password. */
+/** Includes invitations to choose a password. */
 export type MemberInvitationRow = Omit<MemberInvitationDto, 'expiresAt'> & { expiresAt: Date };
 
 export function toMemberDto({ accountId, accountName, role, createdBy, createdAt }: MemberRow): MemberDto {

@@ -30,7 +30,6 @@ const lastOwner = {
   message: 'An organization keeps an owner: make another member an owner first',
 };
 
-/** Members of organizations: changed by owners and the operator. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts/:organizationId/members')
 export class MembersController {

@@ -32,10 +32,7 @@ const INVITATION = `SELECT i.id, o.id AS "organizationId", o.name AS "organizati
 const IS_WAITING = `i.used_at IS NULL AND i.expires_at > now() AND (i.role IS NULL OR o.disabled_at IS NULL AND ${BY_OWNER})`;
 const OF_ACCOUNT = `$1 IN (i.account_id, i.invited_id) AND ($2 OR i.role IS NOT NULL) AND ${IS_WAITING}`;
 
-/**
- * SQL on the table `memberships`, and on `invitations` of accounts into organizations. Every change locks the organization first, then the
- * account.
- */
+/** Every change locks the organization first, then the account. */
 @Injectable()
 export class MembersRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -184,8 +181,6 @@ export class MembersRepository {
   }
 
   /**
-   * Uses up an invitation into an organization, stored in a table of the module `people`, which imports this one.
-   *
    * @returns null for an expired, used or revoked invitation
    * @throws NotFoundError, ConflictError; QueryFailedError (23505) for a new account whose name is taken
    */

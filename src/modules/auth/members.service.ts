@@ -41,7 +41,7 @@ export class MembersService {
   ) {}
 
   /**
-   * Finds an organization by name or id, with the caller's role. The operator manages its members as an owner does.
+   * The operator manages its members as an owner does.
    *
    * @returns null if it does not exist or the caller is not a member
    */
@@ -70,7 +70,7 @@ export class MembersService {
   }
 
   /**
-   * Changes the role of a member. Another account is invited; the operator adds it directly.
+   * Another account is invited; the operator adds it directly.
    *
    * @throws NotFoundError, ConflictError
    */
@@ -119,8 +119,6 @@ export class MembersService {
   }
 
   /**
-   * Makes the holder of an invitation a member, with the role of the invitation.
-   *
    * @returns the id of the account; null for an expired, used or revoked invitation
    * @throws NotFoundError; ConflictError, including for a new account whose name is taken
    */

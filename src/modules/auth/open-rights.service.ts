@@ -93,7 +93,6 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** @throws DomainError when its right was revoked */
   private async checkOne(
     { right: { caller, rule, target, by }, isCall, tool, check }: OpenRequest<Right>,
     callers: Map<string, Caller>,

@@ -5,8 +5,9 @@ import { accountsOf, IS_CURRENT } from './memberships.access.js';
 export { covers, namespacesOf } from './may.js';
 
 /**
- * The SQL condition that a caller can find a server. Lists of what servers contain use it; lists of servers use {@link listedFor},
- * everything else `ServerAccessService.isAllowed`.
+ * The SQL condition that a caller can find a server: it is not private, the caller's account or an organization where it is more than a
+ * guest owns its namespace or has a grant of the server or the namespace, or everybody has. Lists of what servers contain use it; lists of
+ * servers use {@link listedFor}, everything else `ServerAccessService.isAllowed`.
  *
  * @param server alias of the table `servers`
  * @param add stores a value of the statement and returns its placeholder
@@ -15,13 +16,12 @@ export function visibleTo(server: string, caller: Caller, add: (value: unknown) 
   return openTo(`${server}.visibility <> 'private'`, server, caller, add);
 }
 
-/** {@link visibleTo} for lists and searches of servers: servers of other owners appear after their first current release. */
+/** Servers of other owners appear after their first current release. */
 export function listedFor(server: string, caller: Caller, add: (value: unknown) => string): string {
   const isPublished = `${server}.visibility <> 'private' AND ${server}.current_type IS NOT NULL`;
   return openTo(isPublished, server, caller, add);
 }
 
-/** @param everybody the condition for callers whose account neither owns the server nor has a grant */
 function openTo(everybody: string, server: string, caller: Caller, add: (value: unknown) => string): string {
   if (caller === ANONYMOUS) return `(${everybody})`;
   const names = namespacesOf(caller);

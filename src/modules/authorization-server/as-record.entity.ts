@@ -1,7 +1,6 @@
 import { Column, CreateDateColumn, Entity, ForeignKey, Index, PrimaryColumn } from 'typeorm';
 import { AsGrant } from './as-grant.entity.js';
 
-/** A code, an access or refresh token, an interaction or a used assertion of the authorization server. */
 @Entity('as_records')
 @Index('as_records_grant', ['grantId'], { where: 'grant_id IS NOT NULL' })
 @Index('as_records_expires', ['expiresAt'])

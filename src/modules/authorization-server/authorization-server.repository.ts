@@ -40,7 +40,7 @@ const UNFINISHED_MAX = 10_000;
 
 const SWEEP_ROWS = 10_000;
 
-/** An authorization `g` of account `a` that is valid: not expired, and not revoked by its account or API key. */
+/** The authorization `g` of account `a` is valid. */
 const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.credentials_suspended_at IS NULL AND a.logins_epoch = g.logins_epoch
   AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.id = g.key_id AND k.expires_at <= now())`;
 
@@ -60,7 +60,7 @@ export interface TokenRow {
 }
 
 export interface StoredRecord extends Pick<AsRecord, 'sealed' | 'grantId' | 'consumedAt'> {
-  /** True for a used refresh token whose successor was used too, after the grace period. */
+  /** The successor of a used refresh token was used too, and the grace period has passed. */
   isReplaced: boolean;
 }
 
@@ -116,7 +116,7 @@ const beyond = (max: number, where = '') =>
 /** The network of the column `address`: for IPv6 the first three groups (`networkOf`). */
 const NETWORK = String.raw`coalesce(substring(address FROM '^\d+:\d+:\d+(?=:)'), address)`;
 
-/** SQL of the rows to delete if more than `max` match a condition: the oldest of the network with the most. */
+/** Deletes the oldest rows of the network with the most. */
 const ofLargest = (table: string, id: string, where: string, max: number) =>
   `(SELECT ${id} FROM ${table} WHERE ${where} AND ${NETWORK} = (
       SELECT ${NETWORK} FROM ${table} WHERE ${where} GROUP BY 1 ORDER BY count(*) DESC LIMIT 1)
@@ -222,7 +222,7 @@ export class AuthorizationServerRepository {
     return rows[0]?.isFirst ?? false;
   }
 
-  /** Deletes the records of an authorization beyond the newest ones. Skips rows that another refresh deletes. */
+  /** Skips rows that another refresh deletes. */
   async dropOlderRecords(grantId: string): Promise<void> {
     await this.database.query(
       `DELETE FROM as_records WHERE (kind, id_hash) IN (
@@ -285,7 +285,7 @@ export class AuthorizationServerRepository {
     return ended.map(({ id }) => id);
   }
 
-  /** True if the user's last valid consent to the same request asked to be remembered. */
+  /** Considers the user's last valid consent to the same request. */
   async isRemembered({ accountId, clientId, redirectKey, redirectsHash, target }: NewGrant): Promise<boolean> {
     const [last] = await this.database.query<{ isRemembered: boolean }[]>(
       `SELECT g.is_remembered AND g.redirects_hash = $4 AS "isRemembered"
@@ -424,11 +424,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /**
-   * Deletes in batches: expired records and authorizations, registrations unused for a day, and clients unused for 90 days.
-   *
-   * @returns how many rows
-   */
+  /** Deletes in batches: expired records and authorizations, registrations unused for a day, and clients unused for 90 days. */
   async sweep(now: Date): Promise<number> {
     let sum = 0;
     for (const [table, where] of [

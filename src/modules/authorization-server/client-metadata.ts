@@ -56,8 +56,6 @@ export class ClientRefusedError extends Error {
 }
 
 /**
- * The value of `extraClientMetadata` of oidc-provider.
- *
  * @param ErrorClass `errors.CustomOIDCProviderError` of oidc-provider, which is imported dynamically
  * @param redirectHosts entries of OAUTH_REDIRECT_HOSTS; null: any redirect URI
  */

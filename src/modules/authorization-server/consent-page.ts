@@ -12,7 +12,7 @@ export interface ConsentView {
   client: { name: string; host: string | null };
   target: Target;
   redirectUri: string;
-  /** True where the decision can be remembered: for an https redirect URI to another machine. */
+  /** True for an https redirect URI to another machine. */
   mayRemember: boolean;
   action: string;
   formToken: Html;

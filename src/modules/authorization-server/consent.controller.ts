@@ -1,8 +1,7 @@
 /**
- * The page on which a user decides about a client: `/consent/{uid}`. A user who is not signed in does so there first, on the form of
- * `/login`. A cookie of the authorization server binds the request to the browser; the form has a token, and names the account that saw the
- * page. A GET decides nothing, except for a remembered consent to the same request with an https redirect URI: it redirects the browser
- * immediately.
+ * The page on which a user decides about a client: `/consent/{uid}`. A cookie of the authorization server binds the request to the browser;
+ * the form has a token, and names the account that saw the page. A GET decides nothing, except for a remembered consent to the same request
+ * with an https redirect URI: it redirects the browser immediately.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Controller, Get, Post, Req, Res } from '@nestjs/common';
@@ -28,7 +27,6 @@ import { askedPage, consentPage, nothingHerePage } from './consent-page.js';
 import { endpointOfResource } from './protected-resource.js';
 import { TokensService } from './tokens.service.js';
 
-/** This browser has no pending authorization request. */
 function expired(): PlainPageError {
   return new PlainPageError(
     'gone',
@@ -38,7 +36,6 @@ function expired(): PlainPageError {
   );
 }
 
-/** The target was deleted, or the user lost access to it or the key of their session. */
 function nothingHere(): PlainPageError {
   return new PlainPageError(
     'not_found',
@@ -48,7 +45,7 @@ function nothingHere(): PlainPageError {
   );
 }
 
-/** The client's request, read again for each request of the browser. */
+/** Read again for each request of the browser. */
 type Asked = Awaited<ReturnType<ConsentController['readPending']>>;
 
 @ApiExcludeController()
@@ -135,7 +132,6 @@ export class ConsentController {
     return this.allow(request, response, { ...this.grantOf(page, flow, person, match), isRemembered });
   }
 
-  /** @throws PageError when this browser has no pending authorization request */
   private async readPending(request: Request, response: Response) {
     const interaction = await this.authorizationServerService.interaction(request, response);
     if (!interaction || interaction.uid !== request.params.uid) throw expired();
@@ -150,7 +146,7 @@ export class ConsentController {
     return { client, redirectUri, resource: String(resource), prompts: prompt === undefined ? [] : prompt.split(' ') };
   }
 
-  /** The target, with `isOpen` true if the user can authorize a client for it; null if it does not exist or is hidden from the user. */
+  /** `isOpen` is true if the user can authorize a client for the target; null if the target does not exist or is hidden from the user. */
   private async findTarget({ resource }: Asked, person: SessionCaller) {
     const endpoint = endpointOfResource(resource, this.env);
     const target = endpoint && (await this.targetsService.find(endpoint));

@@ -8,7 +8,6 @@ import { TokensService } from './tokens.service.js';
 
 const PAGE_GRANTS = 100;
 
-/** `/me/access`: the user's client authorizations, with their last use, and a form that revokes one. */
 @Controller('me/access')
 export class GrantedAccessController {
   constructor(

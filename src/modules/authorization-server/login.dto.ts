@@ -2,7 +2,6 @@ import { PaginationDto } from '../../platform/http/pagination.dto.js';
 
 export const loginKinds = ['browser', 'password', 'oauth'] as const;
 
-/** A way in to an account besides its API keys: a browser that is signed in, the password, or an MCP client. */
 export class LoginDto {
   /**
    * Ends it, as the last part of the path. Of the password `password`.

@@ -9,7 +9,6 @@ import type { Caller } from '../auth/access.types.js';
 import { LoginListDto } from './login.dto.js';
 import { LoginsService } from './logins.service.js';
 
-/** Browsers, the password and MCP clients that are logged in as an account. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts/:accountId/logins')
 export class LoginsController {

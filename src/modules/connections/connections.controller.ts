@@ -43,7 +43,6 @@ const body = {
   },
 };
 
-/** The MCP endpoint of a connection, and that of a namespace. */
 const IS_MCP_ENDPOINT = /^\/connect\/[^/]+\/(?:[^/]+\/mcp|\.mcp)\/?$/;
 
 @ApiTags('Connections')

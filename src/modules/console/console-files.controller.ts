@@ -5,7 +5,6 @@ import { Public } from '../../platform/http/public.decorator.js';
 import { sentNotModified } from '../../platform/http/not-modified.js';
 import { frameFiles } from '../../platform/pages/page-files.js';
 
-/** The style, the script and the mark of pages. */
 @ApiExcludeController()
 @Public()
 @Controller('ui')

@@ -3,6 +3,7 @@ import { formOf, type FormsView } from '../../platform/pages/forms.js';
 import { html, type Html, type HtmlValue } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 
+/** A grant as its owner sees it. */
 export interface ListedGrant {
   id: string;
   account?: { name: string };

@@ -15,11 +15,10 @@ import { firstRun } from './first-run.js';
 import { DONE, homePage } from './home.page.js';
 import { PageParts } from './page-parts.types.js';
 
-/** Rows of *Needs you*, and of servers from the catalogue. */
+/** Applies to *Needs you*, and to servers from the catalogue. */
 const NEEDS_MAX = 20;
 const FOUND_MAX = 10;
 
-/** `/ui/`: the first page of a person. */
 @Controller('ui')
 export class HomeController {
   constructor(

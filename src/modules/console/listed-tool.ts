@@ -13,7 +13,7 @@ export interface ListedTool {
 
 const DESCRIPTION_CHARS_MAX = 2_000;
 
-/** Without annotations, MCP considers a tool destructive. */
+/** Returns descriptions of the annotations. Without annotations, MCP considers a tool destructive. */
 export function annotationsOf({ annotations }: ListedTool): string[] {
   const hints = isObject(annotations) ? annotations : {};
   if (hints.readOnlyHint === true) return ['reads only'];
@@ -26,6 +26,7 @@ export function needsTick({ annotations }: ListedTool): boolean {
   return !(isObject(annotations) && annotations.readOnlyHint === true);
 }
 
+/** Returns a description as a page shows it. */
 export function shortened(description: string): string {
   return description.length > DESCRIPTION_CHARS_MAX
     ? `${description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed()}…`

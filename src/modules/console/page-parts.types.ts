@@ -1,7 +1,7 @@
 import type { Html } from '../../platform/pages/html.js';
 import type { SessionCaller } from '../auth/access.types.js';
 
-/** `needs` is the card *Needs you* of the first page. */
+/** A page with parts of modules. `needs` is the card *Needs you* of the first page. */
 export type SlotPlace = 'home' | 'needs' | 'catalogue' | 'server' | 'connection';
 
 /** The request of a page with parts. */
@@ -15,7 +15,7 @@ export interface SlotRequest {
   address: string;
 }
 
-/** The module of the slots provides it. */
+/** Finds the parts of pages that modules declare with `@PageSlot`. The module of the slots provides it. */
 export abstract class PageParts {
   /** Returns functions that render the parts visible to the user, with the hidden input that each form of the page needs. */
   abstract find(place: SlotPlace, request: SlotRequest): Promise<((token: Html) => Html)[]>;

@@ -22,7 +22,7 @@ const REASONS: Record<string, string> = {
   source_waiting: 'hosting is off',
 };
 
-/** @returns null without a step, and for an uplink, whose page shows its command */
+/** The next step of the manager of a connection; null for none, and for an uplink, whose page shows its command. */
 export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string }): string | null {
   return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
@@ -61,7 +61,7 @@ export function ownIcon(baseUrl: string, root: string, iconUrl: string | null): 
 }
 
 /**
- * @returns null if no step of the user is pending
+ * The setup page of a connection; null if no step of the user is pending.
  *
  * @param back path from the root to the page to return to
  */

@@ -6,7 +6,6 @@ import type { Caller } from '../auth/access.types.js';
 import { AccessCheckDto, AccessCheckQueryDto } from './access-check.dto.js';
 import { AccessCheckService } from './access-check.service.js';
 
-/** Explains who may call what. */
 @ApiTags('Grants')
 @Controller('access')
 export class AccessCheckController {

@@ -2,7 +2,6 @@ import { ApiProperty } from '@nestjs/swagger';
 import { IsOptional, Length, Matches, MaxLength } from 'class-validator';
 import { IsPrintable } from '../../platform/http/input-values.js';
 
-/** Rules that decide on a call. */
 const accessRules = [
   'owner',
   'member',
@@ -39,7 +38,6 @@ export class AccessCheckQueryDto {
   tool?: string;
 }
 
-/** A fact that opens the thing to the account, or that closes it. */
 export class AccessReasonDto {
   @ApiProperty({ enum: accessRules })
   rule: AccessRuleName;
@@ -51,7 +49,6 @@ export class AccessReasonDto {
   message: string;
 }
 
-/** An answer to "may this account call that, and why?". */
 export class AccessCheckDto {
   /** True if the account may call it, with this tool if one is named. */
   allowed: boolean;

@@ -51,7 +51,6 @@ export class DecideAccessRequestDto {
 
 export const requestStates = ['open', 'granted', 'refused'] as const;
 
-/** A request of an account for access to a server. */
 export class AccessRequestDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
@@ -82,7 +81,6 @@ export class AccessRequestListDto {
   pagination: PaginationDto;
 }
 
-/** A row of `access_requests`, with names. */
 export type AccessRequestRow = Omit<AccessRequest, 'serverId' | 'decidedBy' | 'grantId'> &
   QualifiedName & { accountName: string };
 

@@ -18,7 +18,6 @@ import {
 import { membersOnly } from './grants.docs.js';
 import { AccessRequestsService } from './access-requests.service.js';
 
-/** Requests of accounts for access to servers. */
 @ApiTags('Grants')
 @Controller()
 export class AccessRequestsController {

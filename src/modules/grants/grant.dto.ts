@@ -19,7 +19,6 @@ import { grantLevels, type GrantLevel } from '../auth/access.types.js';
 import { targetKinds, type TargetKind } from '../targets/target.types.js';
 import type { GivenGrantRow, GrantedRow, GrantRow, GrantTerms, LastUseRow, ListedGrantRow } from './grant.types.js';
 
-/** Tools that a grant opens. */
 @ClosedBody()
 export class GrantToolsDto {
   /**
@@ -75,7 +74,6 @@ export class WithdrawGrantQueryDto {
   now?: boolean;
 }
 
-/** An account, as grants name it. */
 export class GrantAccountDto {
   /** @example '4f1f2f54-8f8c-4a8e-9d0e-3c1f1b0a2d11' */
   id: string;
@@ -83,7 +81,6 @@ export class GrantAccountDto {
   name: string;
 }
 
-/** Rights of another account on a server, a connection or a namespace. */
 export class GrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
@@ -104,7 +101,6 @@ export class GrantDto {
   createdAt: string;
 }
 
-/** The last use of a target by an account. */
 export class LastUseDto {
   /** @example '2026-11-20T10:15:00.000Z' */
   at: string;
@@ -120,7 +116,6 @@ export class LastUseDto {
   credential: string;
 }
 
-/** A grant in the list of its target. */
 export class ListedGrantDto extends GrantDto {
   /**
    * Name of the account that granted it; null for one that was deleted.
@@ -136,7 +131,6 @@ export class GrantListDto {
   pagination: PaginationDto;
 }
 
-/** A server, a connection or a namespace that another account lets this one use. */
 export class ReceivedGrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
@@ -176,7 +170,6 @@ export class ReceivedGrantListDto {
 
 const NAMED = ['kind', 'qualifiedName', 'namespace', 'connectionId'] as const;
 
-/** A server, a connection or a namespace that an account lets another one use. */
 export class GivenGrantDto extends IntersectionType(GrantDto, PickType(ReceivedGrantDto, NAMED)) {
   /**
    * Name of the account that granted it; null for one that was deleted.

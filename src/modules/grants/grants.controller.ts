@@ -30,7 +30,6 @@ import { GrantDto, GrantListDto, SetGrantDto, WithdrawGrantQueryDto } from './gr
 import { grantBody, grantIdParam, membersOnly, setGrantErrors } from './grants.docs.js';
 import { GrantsService } from './grants.service.js';
 
-/** A kind of target, as its routes of grants differ. */
 interface GrantedKind {
   path: string;
   params: (typeof namespaceParam)[];
@@ -40,7 +39,6 @@ interface GrantedKind {
   /** The target that the route names. @throws the error for a name that nothing can have */
   nameIn: (params: Record<string, string>) => TargetName;
   notFound: ApiError;
-  /** Summary and description of the route that grants. */
   docs: { summary: string; description?: string };
 }
 
@@ -79,7 +77,7 @@ const kinds: Record<TargetKind, GrantedKind> = {
 
 type TargetRequest = { params: Record<string, string> } & GrantedRequest;
 
-/** Finds the target of a route in the namespace that the access rule checked. */
+/** The access rule has checked the namespace. */
 @Injectable()
 export class GrantTargetPipe implements PipeTransform<{ kind: TargetKind; request: TargetRequest }, Promise<Target>> {
   constructor(private readonly targetsService: TargetsService) {}
@@ -99,7 +97,6 @@ const OfRequest = createParamDecorator((kind: TargetKind, context: ExecutionCont
   request: context.switchToHttp().getRequest<TargetRequest>(),
 }));
 
-/** The three routes of the grants of a kind of target. */
 function grantsOf(kind: TargetKind): Type {
   const { path, params, scope, rule, notFound, docs } = kinds[kind];
 
@@ -158,5 +155,4 @@ function grantsOf(kind: TargetKind): Type {
   return Object.defineProperty(GrantsController, 'name', { value: name });
 }
 
-/** Grants of servers, connections and namespaces. */
 export const grantsControllers: Type[] = [grantsOf('server'), grantsOf('connection'), grantsOf('namespace')];

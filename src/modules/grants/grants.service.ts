@@ -143,7 +143,7 @@ export class GrantsService {
     return { grants: rows.map(toGivenGrantDto), pagination };
   }
 
-  /** Revokes a grant that an account gave, by its id alone. @throws as {@link remove} */
+  /** @throws as {@link remove} */
   async removeGiven(ownerId: string, caller: Caller, id: string): Promise<SuccessDto> {
     const [row] = isUUID(id) ? await this.grantsRepository.listGiven(ownerId, { offset: 0, limit: 1 }, id) : [];
     if (!row) throw new NotFoundError('Grant not found');

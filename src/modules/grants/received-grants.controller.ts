@@ -7,7 +7,6 @@ import { Access, CurrentAccountId } from '../auth/access.decorator.js';
 import { GivenGrantListDto, ReceivedGrantListDto } from './grant.dto.js';
 import { GrantsService } from './grants.service.js';
 
-/** Grants to an account, and grants that it gave. */
 @ApiTags('Grants')
 @Controller('accounts/:accountId/grants')
 export class ReceivedGrantsController {

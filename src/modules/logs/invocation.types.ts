@@ -27,6 +27,7 @@ export type InvocationOutcome = (typeof invocationOutcomes)[number];
 /** The runtime of hosted code reports both as `ok`. */
 export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
+/** A console line, in memory and in the table. */
 export interface LogLine {
   /** Milliseconds since 1970. */
   at: number;
@@ -35,6 +36,7 @@ export interface LogLine {
   message: string;
 }
 
+/** A thrown error, in memory and in the table. */
 export interface LogException {
   /** Milliseconds since 1970. */
   at: number;

@@ -7,7 +7,6 @@ import type { Caller } from '../auth/access.types.js';
 import { TransferAccountDto, TransferredAccountDto } from './namespace.dto.js';
 import { NamespacesService } from './namespaces.service.js';
 
-/** Moves what an account owns, before it leaves. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts/:accountId/transfer')
 export class AccountTransfersController {

@@ -6,7 +6,6 @@ import { ClosedBody } from '../../platform/http/input.pipe.js';
 import { shownSuspension, SuspendedDto } from '../auth/suspension.types.js';
 import type { Namespace } from './namespace.entity.js';
 
-/** A globally unique name that holds servers, skills and connections. */
 export class NamespaceDto {
   /** @example 'acme' */
   name: string;
@@ -41,7 +40,6 @@ export class ClaimNamespaceDto {
   organizationId?: string;
 }
 
-/** The new owner of a namespace: `organizationId` or `accountId`. */
 @ClosedBody()
 export class MoveNamespaceDto {
   /** An organization where you are an owner. */

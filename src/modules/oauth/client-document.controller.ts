@@ -5,7 +5,6 @@ import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Public } from '../../platform/http/public.decorator.js';
 import { OAuthClientsService } from './oauth-clients.service.js';
 
-/** The client id metadata document, which authorization servers read. */
 @ApiExcludeController()
 @Public()
 @Controller('oauth')

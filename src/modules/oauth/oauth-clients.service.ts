@@ -156,8 +156,8 @@ export class OAuthClientsService {
   }
 
   /**
-   * Deletes a registered client, so that the next authorization registers again, and marks a pre-registered one, since only a user can
-   * replace it.
+   * Deletes a registered client, so that the next authorization registers again; only a user can replace a pre-registered one, which is
+   * marked.
    */
   async handleRejection(id: string): Promise<void> {
     const { manager } = this.database;

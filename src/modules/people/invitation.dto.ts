@@ -7,7 +7,6 @@ export class InviteMemberDto {
   role: Role;
 }
 
-/** A link by which a person chooses the password of an account, or joins an organization. */
 export class InvitationDto {
   /**
    * The link, for the person and nobody else. No other response contains it. It works once.

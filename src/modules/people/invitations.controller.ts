@@ -7,7 +7,6 @@ import type { Caller } from '../auth/access.types.js';
 import { InvitationDto, InviteMemberDto } from './invitation.dto.js';
 import { InvitationsService } from './invitations.service.js';
 
-/** Invitations of people to accounts. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts')
 export class InvitationsController {

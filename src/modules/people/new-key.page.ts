@@ -6,7 +6,7 @@ import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { keyLevels } from '../auth/access.types.js';
 
 /**
- * {@link newKeyOf} reads the values.
+ * The form that creates an API key; {@link newKeyOf} reads its values.
  *
  * @param name of the form
  * @param namespaces names of those that the key can be limited to
@@ -32,7 +32,7 @@ export function newKeyForm(view: FormsView, name: string, namespaces: string[], 
 }
 
 /**
- * A `scope` of `all` stands for all rights.
+ * Reads the fields `name`, `days` and each `scope`, which is `all` for all rights.
  *
  * @throws InvalidInputError
  */
@@ -48,7 +48,7 @@ export function newKeyOf(form: URLSearchParams): { name: string; expiresAt: stri
   return { name, expiresAt, ...(!scopes.includes('all') && { scopes }) };
 }
 
-/** Returns nothing without a new key. */
+/** A new API key, shown once; nothing without one. */
 export function shownKey(once: ShownOnce | null): Html | null {
   const { name, key } = once ?? {};
   if (key === undefined) return null;

@@ -1,6 +1,3 @@
-/**
- * The pages for people: `/login` and `/logout`, `/me`, and `/invite`, the page of an invitation link. They answer HTML.
- */
 import { Controller, Get, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { isUUID } from 'class-validator';
@@ -29,7 +26,7 @@ import { invitationPage, joinPage, mePage, signedOutPage } from './people-pages.
 import { SessionsService } from './sessions.service.js';
 import { SignInService } from './sign-in.service.js';
 
-/** Sentences for the word in the address after a form; without one a password was saved. */
+/** Messages by the word in the address after a form. Without a word, a password was saved. */
 const DONE: Record<string, string> = {
   '': 'Your password is saved. All other browsers are signed out.',
   revoked: 'The key is revoked. What used it is refused.',
@@ -38,7 +35,6 @@ const DONE: Record<string, string> = {
   zone: 'Times are shown in this zone now.',
 };
 
-/** Pages on which people sign in, change their password and use an invitation. */
 @ApiExcludeController()
 @Controller()
 export class PeoplePagesController {

@@ -30,7 +30,7 @@ import { PASSWORD_CHARS_MIN } from './passwords.service.js';
 
 const FIRST_GUIDES = ['docs/guides/connect.md', 'docs/guides/publish.md', 'docs/guides/operate.md'];
 
-/** Visitors who are not signed in see it at `/`. @param guides the pages of the documentation */
+/** @param guides the pages of the documentation */
 export function startPage(env: PageEnv, guides: { path: string; title: string }[]): Page {
   return page(
     env,

@@ -13,7 +13,6 @@ export function passwordsBusy(): PlainPageError {
   return new PlainPageError('rate_limited', 'rate_limited', 'Many people sign in right now', message, 2);
 }
 
-/** For an invitation link that was used, has expired, was replaced by a newer one, or never existed. */
 export function invitationEnded(): PlainPageError {
   return new PlainPageError(
     'gone',

@@ -36,6 +36,9 @@ const providers = [
   TargetResolver,
 ];
 
+/**
+ * Connections, their status, and the channels to their targets. All other directories of connections use this module.
+ */
 @Module({})
 export class ConnectionCoreModule {
   static readonly forRoles = roleModule((env) => ({

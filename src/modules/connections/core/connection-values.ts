@@ -8,9 +8,7 @@ import type { Connection, QueryValues } from './connection.entity.js';
 
 type UrlColumns = Pick<Connection, 'mcpUrl' | 'sealedUrl' | 'mcpUrlHash'>;
 
-/**
- * Encrypts headers, query values and URLs with a query for the row of a connection. The API never returns these values.
- */
+/** Values are encrypted for the row of a connection. The API never returns these values. */
 @Injectable()
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}

@@ -29,14 +29,12 @@ import {
   IsToolPatterns,
 } from './connection.validators.js';
 
-/** Qualified name of a registry server, with or without `@`. */
 export const SERVER_NAME = /^@?[a-zA-Z0-9][a-zA-Z0-9_-]*(?:\/[a-zA-Z0-9][a-zA-Z0-9_-]*)?$/;
 
 const transports = ['http', 'uplink'] as const;
 
 type Transport = (typeof transports)[number];
 
-/** Simulated tool calls that never reach the upstream server. */
 @ApiAdditionalProperties(false)
 export class MockDto {
   @IsBoolean()
@@ -74,7 +72,6 @@ export class ToolsDto {
   deny?: string[];
 }
 
-/** The owner's choices for the login of a connection at an authorization server. */
 @ApiAdditionalProperties(false)
 export class OAuthChoiceDto {
   /**
@@ -98,7 +95,6 @@ export class OAuthChoiceDto {
   scopes?: string[];
 }
 
-/** {@link OAuthChoiceDto} with the secret of the client. */
 @ApiAdditionalProperties(false)
 export class SetOAuthDto extends OAuthChoiceDto {
   /**
@@ -111,7 +107,6 @@ export class SetOAuthDto extends OAuthChoiceDto {
   clientSecret?: string | null;
 }
 
-/** The simplest body. */
 export const newConnectionExample = {
   mcpUrl: 'http://127.0.0.1:3001/mcp',
   name: 'My first connection',
@@ -248,14 +243,12 @@ export class SetConnectionDto {
   mock?: MockDto;
 }
 
-/** A value that a server requires of its user. */
 export class InputFieldDto {
   label: string;
   description?: string;
   required?: boolean;
 }
 
-/** The last known state of a connection. */
 export class ConnectionStatusDto {
   /**
    * `connected`, `disconnected`, `auth_required`, `input_required` or `error`.
@@ -309,7 +302,6 @@ export class ObjectSchemaDto {
   required?: string[];
 }
 
-/** The `serverInfo` of the MCP server. */
 export class ServerInfoDto {
   /** @example 'echo-server' */
   name: string;
@@ -321,7 +313,6 @@ export class ServerInfoDto {
   description?: string;
 }
 
-/** The answer to {@link newConnectionExample}. */
 export const connectionExample = {
   connectionId: 'my-first',
   ...newConnectionExample,
@@ -332,7 +323,7 @@ export const connectionExample = {
   serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
 };
 
-/** A connection to an MCP server. Never includes headers. Spec 2.1. */
+/** Never includes headers (Spec 2.1). */
 export class ConnectionDto {
   /** @example 'my-first' */
   connectionId: string;

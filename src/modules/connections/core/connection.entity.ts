@@ -39,7 +39,7 @@ interface StepUp {
   scopes: string;
 }
 
-/** The target of a connection, with the values that calls send. Header names are lower-case. */
+/** Includes the values that calls send. Header names are lower-case. */
 export type ConnectionTarget = ConnectionRef &
   (
     | { kind: 'url'; url: string; headers: Record<string, string> }

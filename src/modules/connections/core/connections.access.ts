@@ -6,7 +6,7 @@ import { ResourceNotFoundError } from './connections.errors.js';
 
 export const CONNECTION_LINKS = 'connections';
 
-/** Others than the owner of the namespace and its grantees get 404. */
+/** Connections are visible only to the owner of the namespace and its grantees; for others they return 404. */
 export const ownConnections = { owner: 'namespace', missing: () => new ResourceNotFoundError() };
 
 /** Also opens to accounts with the level `call`, for routes that return only what callers need. */
@@ -16,6 +16,7 @@ export const callableConnections = { ...ownConnections, may: 'discover' } as con
 export const toolsOfConnections = { ...ownConnections, byTool: true } as const;
 export const listedTools = { ...callableConnections, byTool: true } as const;
 
+/** For actions that only the owner can take, whatever was granted. */
 export const ownConnectionsOnly = { ...ownConnections, may: 'administer' } as const;
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };

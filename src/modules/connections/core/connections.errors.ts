@@ -99,7 +99,10 @@ export class ConnectionInputRequiredError extends CallFailure {
   }
 }
 
-/** A target hidden from the caller gets the same response, equal to the byte. Spec 7 fixes code and message. */
+/**
+ * The namespace, connection or tool does not exist or is hidden from the caller; both responses are equal to the byte.
+ * Spec 7 fixes code and message.
+ */
 export class ResourceNotFoundError extends DomainError {
   readonly kind = 'not_found';
   readonly code = 'not_found';
@@ -157,7 +160,7 @@ export class InvalidSourceError extends DomainError {
   }
 }
 
-/** Adds the setup link to a failure that a person can resolve there, for callers that can manage the connection. */
+/** Only callers that can manage the connection get the link. */
 export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
     return new ConnectionAuthRequiredError(failure, ways);

@@ -108,7 +108,6 @@ export class StatusesRepository {
     return hours === 0 ? null : hours * 3_600;
   }
 
-  /** Replaces `insufficient_scope` by `scopes_refused` for scopes that were granted twice within the last hour. */
   private async withStepUpLimit(observations: Observation[]): Promise<Observation[]> {
     const refused = observations.filter(({ status }) => status.reason === 'insufficient_scope');
     if (refused.length === 0) return observations;

@@ -19,7 +19,6 @@ export const diagnosisSteps = [
 ] as const;
 export type DiagnosisStepName = (typeof diagnosisSteps)[number];
 
-/** One step of a diagnosis. */
 export class DiagnosisStepDto {
   /**
    * `target` the target of the connection exists; `dns` its host has addresses; `guard` egress rules allow one of them;
@@ -38,7 +37,6 @@ export class DiagnosisStepDto {
   ms: number;
 }
 
-/** The result of a diagnosis. */
 export class DiagnosisDto {
   connectionId: string;
   /** `url`, `server`, `mock`, `source` or `uplink`. */

@@ -6,7 +6,6 @@ import { callerExample, callerSchema, type CallerDto } from '../../logs/caller.t
 
 export const outcomes = ['ok', 'toolError', 'rpcError', 'exception', 'canceled', 'denied'] as const;
 
-/** Which calls to list. All filters must match. */
 export class ConnectionLogQueryDto {
   /** Maximum number of calls. */
   @IsWhole(1, 100)
@@ -99,7 +98,7 @@ export class LoggedTimingDto {
   totalMs: number;
 }
 
-/** One call of a connection, without arguments and result. */
+/** Has neither arguments nor result. */
 export class ConnectionInvocationDto {
   id: string;
   /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
@@ -132,7 +131,6 @@ export class ConnectionLogDto {
   leftOut: number;
 }
 
-/** A call that failed. */
 export const connectionLogExample = {
   invocations: [
     {

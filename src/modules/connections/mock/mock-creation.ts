@@ -42,12 +42,8 @@ export class MockCreation {
   ) {}
 
   /**
-   * Prepares the mock of a new connection; null for a real connection.
-   *
-   * @throws InvalidInputError for a server without a successful release or larger than 4 MB, a broken fixture, and a
-   *   replay of a connection without recorded calls; GrantLevelError and KeyScopeError for a replay by a caller that
-   *   cannot
-   *   read recorded calls
+   * @throws InvalidInputError for a server without a successful release or larger than 4 MB, a broken fixture, and a replay of a connection
+   * without recorded calls; GrantLevelError and KeyScopeError for a replay by a caller that cannot read recorded calls
    */
   async prepare(
     namespace: OwnedNamespace,

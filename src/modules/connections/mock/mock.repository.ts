@@ -18,7 +18,7 @@ export class MocksRepository {
     private readonly vault: Vault,
   ) {}
 
-  /** @param id of the connection's row @param replies recorded calls to replay, sealed, in order */
+  /** @param replies sealed, in order */
   async insert(
     { id, server, replies }: { id: string; server: FrozenServer; replies: readonly string[] },
     tx: EntityManager,

@@ -35,7 +35,6 @@ export class ProbeBodyDto {
   headers?: Record<string, string>;
 }
 
-/** How a connection authorizes itself at the server. */
 export class ProbeLoginDto {
   /** `none`; `key`: a key or token in `header`; `oauth`: a person logs in at `host`. */
   @ApiProperty({ enum: ['none', 'key', 'oauth'] })
@@ -46,7 +45,7 @@ export class ProbeLoginDto {
   host?: string;
 }
 
-/** A tool as its server describes it, without its schemas. */
+/** Leaves out the schemas. */
 export class ProbeToolDto {
   /** @example 'echo' */
   name: string;
@@ -56,7 +55,6 @@ export class ProbeToolDto {
   annotations?: ToolAnnotationsDto;
 }
 
-/** Result of a probe. */
 export class ProbeDto {
   @ApiProperty({ enum: ['url', 'server'] })
   target: 'url' | 'server';

@@ -75,7 +75,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     return claimed.length;
   }
 
-  /** Every process receives the message about a new release, and the first one changes the rows. */
+  /** Every process receives the message, and the first one changes the rows. */
   private async hastenChecks(serverId: string): Promise<void> {
     try {
       await this.rechecksRepository.hastenBroken(serverId);
@@ -113,8 +113,8 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
 }
 
 /**
- * Refreshes tokens of connections in use before they expire, so that no call waits for it and the status shows a lost
- * authorization before a call fails. TokenRefresherService ensures that only one process refreshes a token.
+ * Refreshes tokens of connections in use before they expire, so that no call waits for it and the status shows a lost authorization before
+ * a call fails.
  */
 @Injectable()
 export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDestroy {

@@ -39,7 +39,7 @@ export interface DueToken extends CheckedConnection {
   dueAt: Date;
 }
 
-/** SQL of periodic checks and refreshes. Names the tables of other modules, because entities are not shared. */
+/** Names the tables of other modules, because entities are not shared. */
 @Injectable()
 export class RechecksRepository {
   constructor(

@@ -3,7 +3,6 @@ import { ApiAdditionalProperties } from '../../../platform/http/api-docs.decorat
 import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
 import { connectionStates } from '../core/connection-status.js';
 
-/** Hints about a tool, as the server states them. */
 @ApiAdditionalProperties(true)
 export class ToolAnnotationsDto {
   title?: string;
@@ -13,14 +12,13 @@ export class ToolAnnotationsDto {
   openWorldHint?: boolean;
 }
 
-/** A tool as servers describe them. */
 export const toolExample = {
   name: 'echo',
   description: 'Echoes back the input string',
   inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
 };
 
-/** A tool as its server describes it; fields not listed here pass unchanged. Spec 2.4. */
+/** Fields not listed here pass unchanged (Spec 2.4). */
 @ApiAdditionalProperties(true)
 export class ToolDto {
   /** @example 'echo' */
@@ -40,7 +38,6 @@ export class ToolListDto {
   tools: ToolDto[];
 }
 
-/** One part of a result: text, an image, audio, a link or a resource. */
 @ApiAdditionalProperties(true)
 export class ContentDto {
   /** @example 'text' */
@@ -49,7 +46,6 @@ export class ContentDto {
   text?: string;
 }
 
-/** The result of a tool, as the server sent it. */
 @ApiAdditionalProperties(true)
 export class CallToolResultDto {
   content: ContentDto[];
@@ -65,7 +61,6 @@ export class NamespaceToolsStatusDto {
   state: string;
 }
 
-/** The tools of one connection of a namespace. */
 export class NamespaceToolsDto {
   /** @example 'my-first' */
   connectionId: string;

@@ -13,7 +13,7 @@ import { TunnelMovedError } from './uplink.errors.js';
 
 type Send = (message: UplinkMessage) => void;
 
-/** Requests of other processes through tunnels of this one. */
+/** Other processes use the tunnels of this one. */
 @InternalController('internal/uplink/:connection/:tunnel')
 export class InternalUplinkController {
   /** Requests of local servers to clients of other processes, by id; each response is an internal request. */

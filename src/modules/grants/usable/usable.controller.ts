@@ -6,7 +6,6 @@ import type { Caller } from '../../auth/access.types.js';
 import { UsableListDto, UsableQueryDto } from './usable.dto.js';
 import { UsableService } from './usable.service.js';
 
-/** Connections and servers that the caller's account may use. */
 @ApiTags('Accounts and API keys')
 @Controller('accounts/me/usable')
 export class UsableController {

@@ -11,7 +11,6 @@ export type UsableSection = (typeof sections)[number];
 const usableKinds = ['connection', 'server', 'namespace'] as const;
 export type UsableKind = (typeof usableKinds)[number];
 
-/** Rules of an access check that open a row. */
 const openingRules = ['owner', 'member', 'grant'] as const;
 
 export class UsableQueryDto {
@@ -51,7 +50,7 @@ export class UsableQueryDto {
   cursor?: string;
 }
 
-/** The grant that opens a row, the strongest one of several. */
+/** The strongest one of several. */
 export class UsableGrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
@@ -71,7 +70,7 @@ export class UsableGrantDto {
   expiresAt?: string;
 }
 
-/** The rights of the account, whatever the key may do, and the reason. */
+/** Ignores what the key may do. */
 export class UsableAccessDto {
   @ApiProperty({ enum: openingRules })
   rule: (typeof openingRules)[number];
@@ -88,7 +87,7 @@ export class UsableAccessDto {
   tools?: number;
 }
 
-/** The state of a connection: the kind of the reason, without texts of its MCP server. */
+/** Names only the kind of the reason, without content of the MCP server. */
 export class UsableStatusDto {
   /**
    * As `status.state` of the connection.
@@ -106,7 +105,6 @@ export class UsableStatusDto {
   setupUrl?: string;
 }
 
-/** Connections with metadata of a namespace that wait for the caller's account. */
 export class UsableWaitingDto {
   /** All of them, whatever their state. */
   @ApiProperty({ type: 'integer' })
@@ -119,7 +117,6 @@ export class UsableWaitingDto {
   values: number;
 }
 
-/** A connection or a server that the caller's account may use. */
 export class UsableDto {
   /** `namespace`: the connections of a namespace that have metadata, such as those of an app's end users, as one row. */
   @ApiProperty({ enum: usableKinds })
@@ -153,7 +150,7 @@ export class UsableDto {
   lastUse?: LastUseDto;
 }
 
-/** Numbers of rows by state, whatever `state` of the request. A namespace is in each state of its connections. */
+/** Counts rows whatever the `state` of the request. A namespace is counted in each state of its connections. */
 export class UsableCountsDto {
   @ApiProperty({ type: 'integer' })
   all: number;

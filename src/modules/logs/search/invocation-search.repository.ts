@@ -45,7 +45,7 @@ export interface InvocationVersion {
   version: number;
 }
 
-/** An API key, an app that a person authorized by OAuth, or the system that a browser reports. */
+/** Covers API keys, apps authorized by OAuth, and browsers. */
 const credentialName = (id: string) => `coalesce((SELECT name FROM api_keys WHERE id = ${id}),
     (SELECT client_name FROM as_grants WHERE id = ${id}),
     (SELECT concat_ws(' on ', 'browser', substring(agent FROM '(?:Windows|Android|iPhone|iPad|Mac OS|CrOS|Linux(?!; Android))'))
@@ -92,7 +92,6 @@ interface CallRow extends Pick<NamedCaller, 'accountName' | 'credentialName'> {
   leftOut: number;
 }
 
-/** The number is at most one more than the maximum; the ids are the newest. */
 interface Counted {
   total: number;
   ids: string[];

@@ -5,7 +5,6 @@ import { IsTime } from '../../../platform/http/time-text.js';
 import { callerSchema, type CallerDto } from '../caller.types.js';
 import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.js';
 
-/** Which invocations to list. All filters must match. */
 export class InvocationFilterDto {
   /** Only invocations with this text in a message or an exception, in any case. 1,000 characters at most. */
   @IsOptionalText(1_000)
@@ -37,7 +36,6 @@ export class InvocationFilterDto {
   limit?: number = 20;
 }
 
-/** Which invocations to list. All filters must match. */
 export class RuntimeLogQueryDto extends InvocationFilterDto {
   /** From this time on: ISO 8601 or `YYYY-MM-DD HH:MM:SS`, UTC without a time zone. */
   @IsTime()
@@ -107,13 +105,12 @@ export class InvocationExceptionDto {
   message: string;
 }
 
-/** Arguments and result of a call as JSON text, with credentials redacted. */
+/** JSON with redacted credentials. */
 export class InvocationPayloadDto {
   arguments: string | null;
   result: string | null;
 }
 
-/** One request to a server, with its log lines and exceptions. */
 export class InvocationDto {
   id: string;
   /** When the request came: `YYYY-MM-DD HH:MM:SS`, in UTC. */
@@ -159,7 +156,6 @@ export class RuntimeLogDto {
   leftOut: number;
 }
 
-/** Records that were accepted. */
 export class AcceptedInvocationsDto {
   /** Number of accepted records; they are listed within seconds. */
   @ApiProperty({ type: 'integer' })

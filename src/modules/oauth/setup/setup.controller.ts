@@ -2,12 +2,12 @@
  * Pages on which users authorize Slipway at an upstream, or enter values for one: `/setup/…` with a signature, and `/oauth/callback`.
  *
  * GET, POST and the callback require that the holder of the signed link can still `manage` the target, and that its credential is valid. A
- * link that an MCP client elicited opens only in a browser that is signed in as the account, and otherwise redirects to the sign-in. GET
- * binds the browser to the link by a cookie and changes nothing else; POST needs the cookie, the form token and our own page as its origin.
- * `returnUrl` (origins of `SETUP_RETURN_ORIGINS`, kept in a second cookie) leads back to an app after success, and after a denial at the
- * authorization server; a console page, `ui/…`, only after success.
+ * link that an MCP client elicited opens only in a browser that is signed in as the account. GET binds the browser to the link by a cookie
+ * and changes nothing else; POST needs the cookie, the form token and our own page as its origin. `returnUrl` (origins of
+ * `SETUP_RETURN_ORIGINS`, kept in a second cookie) returns to an app after success, and after a denial at the authorization server; a
+ * console page, `ui/…`, only after success.
  *
- * Errors are pages with 400, 403, 404, 410 or 502, never redirects to an unchecked address.
+ * Errors are pages, never redirects to an unchecked address.
  */
 import { Controller, Get, Post, Query } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
@@ -113,10 +113,9 @@ export class SetupController {
   }
 
   /**
-   * True if the browser can use a link: one that needs no sign-in, or one of the account that it is signed in as. False if the user must
-   * sign in.
+   * False if the user must sign in first.
    *
-   * @throws SetupPageError if it is signed in as another account
+   * @throws SetupPageError if the browser is signed in as another account
    */
   private async isPersonOf({ holder }: SetupLink, { client }: LinkRequest): Promise<boolean> {
     if (!holder.needsSignIn) return true;
@@ -126,7 +125,7 @@ export class SetupController {
     return person !== null;
   }
 
-  /** Returns to the app after success; shows a page if there is no app, or a step remains. */
+  /** Shows a page if there is no app, or a step remains. */
   private finish(
     page: Pick<PublicPageRequest, 'cookies'>,
     link: SetupLink | Pick<SetupLink, 'id'>,
@@ -148,7 +147,6 @@ export class SetupController {
     return new PlainPage((token) => setupPage(this.env, view, token, action), status, cookies);
   }
 
-  /** Redirects to the sign-in, and from there to the requested page. */
   private signIn({ originalUrl }: LinkRequest): Redirect {
     return new RedirectAway(`${this.env.baseUrl}/login?next=${encodeURIComponent(originalUrl)}`);
   }
@@ -176,7 +174,7 @@ function isOwnPage({ baseUrl }: Env, url: string): boolean {
   return url.startsWith(new URL(`${baseUrl}/ui/`).href);
 }
 
-/** The cookie with the return address, which survives the redirect to an authorization server. */
+/** The cookie survives the redirect to an authorization server. */
 function returnCookie(linkId: string, returnUrl: string): OwnCookie {
   return setupCookie(`${linkId}-return`, Buffer.from(returnUrl).toString('base64url'));
 }

@@ -3,6 +3,7 @@ import type { SchemaSimulator, ToolModel } from './schema-simulator.js';
 import { fallback, markResult, simulatorMark } from './simulator.js';
 import type { Answerer, SimulatedCall, Simulator, ToolResult } from './simulator.js';
 
+/** A call of a mock's tool, with allowed arguments. */
 export interface ModelledCall extends SimulatedCall {
   namespaceId: string;
   scenario: string | null;
@@ -16,6 +17,7 @@ export interface ModelledCall extends SimulatedCall {
 /** The model has no result. Callers see the message, so it must not name hosts or keys. */
 export class MockModelError extends Error {}
 
+/** The language model of mocks. */
 export interface MockModelProvider {
   /** @throws MockModelError, whose message is the reason why the result is made from the schemas */
   resultOf(call: ModelledCall): Promise<ToolResult>;

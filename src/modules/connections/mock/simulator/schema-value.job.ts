@@ -4,8 +4,6 @@ import type { JsonObject } from '../../../../platform/text/json.js';
 import { satisfyingValue, UnsatisfiableError } from './schema-value.js';
 
 /**
- * Runs {@link satisfyingValue} in the thread for tenants' work.
- *
  * @param schema as JSON
  * @returns null if no value is found
  */

@@ -70,7 +70,7 @@ export const simulatorMark = {
   /** `fixture`, `recording`, `model` or `schema`. Absent for a result of the schemas without a scenario. */
   by: 'slipway/simulator',
   reason: 'slipway/reason',
-  /** On a listed tool: the patterns of its schemas that are not checked, each with its reason. */
+  /** Lists the patterns that are not checked, each with its reason. */
   unchecked: 'slipway/unchecked',
 } as const;
 
@@ -98,7 +98,7 @@ export function errorResult(text: string): ToolResult {
   return { ...textResult(text), isError: true };
 }
 
-/** Repeats the structured content as text for older clients, as MCP requires. */
+/** Returns a result with structured content, repeated as text for older clients, as MCP requires. */
 export function structuredResult(value: unknown): ToolResult {
   return { ...textResult(JSON.stringify(value)), structuredContent: value };
 }
