@@ -31,11 +31,9 @@ export interface KeyScope {
   namespace: string | null;
 }
 
-/** The facts about a target that a decision needs. */
 export interface GuardedTarget extends Pick<Target, 'ownerId' | 'namespace'> {
   /** For servers; absent or null for targets that only owners and grantees can find. */
   visibility?: Visibility | null;
-  /** The level granted to the caller's account. */
   granted?: GrantLevel | null;
 }
 
@@ -60,7 +58,7 @@ export interface Caller {
   scopes: readonly KeyScope[] | null;
   /** The roles by organization. An organization with members has itself as `editor`: only its owners can `own`. */
   memberships: Memberships;
-  /** Limits of the account; absent for the caller without a key. */
+  /** Absent for the caller without a key. */
   limits?: AccountLimits;
   /** The grant that opened the route; absent where the account owns the target, or the target is public. */
   grant?: GrantRef;
@@ -186,7 +184,6 @@ interface GrantableTerms extends TargetTerms {
   inNamespace?: true;
 }
 
-/** A target for its owner alone. */
 interface OwnTargetTerms extends TargetTerms {
   may: 'administer' | 'own';
 }
@@ -230,14 +227,12 @@ export abstract class TokenSource {
   abstract verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
   /** Undefined if the request is not for an MCP endpoint. */
   abstract challenge(request: IncomingMessage): string | undefined;
-  /** Those of these ids ({@link Caller.keyId}) whose tokens are valid. */
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }
 
 export abstract class SessionSource {
   /** @returns null when nobody is signed in */
   abstract current(client: ClientContext): Promise<SessionCaller | null>;
-  /** Those of these ids ({@link Caller.keyId}) whose sessions are valid. */
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }
 
@@ -249,6 +244,6 @@ export interface FoundGrant extends GrantRef {
 export abstract class GrantSource {
   /** @returns null without a grant or without the target. At most 5 s old. */
   abstract find(accountId: string, target: TargetName): Promise<FoundGrant | null>;
-  /** The current grants, in the order of the questions. */
+  /** Keeps the order of the questions. */
   abstract findAll(questions: { accountId: string; target: TargetName }[]): Promise<(FoundGrant | null)[]>;
 }

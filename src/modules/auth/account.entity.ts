@@ -57,11 +57,10 @@ export class ApiKey {
   @Column('text', { array: true, nullable: true })
   scopes: string[] | null;
 
-  /** The client address of the last use; null until first used. */
+  /** Null until first used. */
   @Column('text', { name: 'last_address', nullable: true })
   lastAddress: string | null;
 
-  /** The key that replaces it after a rotation. */
   @Index('api_keys_replaced_by', { where: '"replaced_by" IS NOT NULL' })
   @ForeignKey(() => ApiKey, { name: 'api_keys_replaced_by_fk', onDelete: 'SET NULL' })
   @Column('uuid', { name: 'replaced_by', nullable: true })

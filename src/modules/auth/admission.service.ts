@@ -1,6 +1,6 @@
 /**
- * Admits requests by their key, limits and rights. The guard of the routes, the fast path and the WebSocket handshakes of uplinks all call
- * it, so every rejection passes through {@link Admission.refuse}.
+ * Admits requests by their key, limits and rights, for the guard, the fast path and the WebSocket handshakes of uplinks, so every rejection
+ * passes through {@link Admission.refuse}.
  *
  * Fails: 401 without a valid key (429 after too many attempts), 429 beyond the limits of the key, the account or the address, 403 and 404
  * by the rule of the route.

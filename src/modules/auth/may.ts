@@ -2,9 +2,9 @@
  * The one question of access: may this caller do this with that target? Every interface asks it by `AccessService.isAllowed`; nothing else
  * compares an account with an owner.
  *
- * Two conditions must hold. The account owns the target, has a role in the organization that does, or has a grant, or the target is public;
- * a restricted target can be discovered by everybody. One scope of the key covers the action in the target's namespace: each level includes
- * `read`, and `manage` includes all. A key without scopes has all rights of its account.
+ * Two conditions must hold. The account owns the target, has a role in the organization that does, or has a grant, or the target is public.
+ * One scope of the key covers the action in the target's namespace: each level includes `read`, and `manage` includes all. A key without
+ * scopes has all rights of its account.
  *
  * Keys, passwords, sessions and client authorizations belong to the account alone; limits and quotas apply to the owner of a namespace.
  */

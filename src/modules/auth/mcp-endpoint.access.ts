@@ -1,10 +1,10 @@
 /**
- * The addresses of Slipway's MCP endpoints. OAuth access tokens are bound to one of them, and its 401 response tells a client how to get a
- * token (RFC 9728). A browser that opens one is redirected to its page under `/ui/`, by the path alone, so the redirect does not reveal
- * whether the target exists.
+ * The addresses of Slipway's MCP endpoints: `/connect/{namespace}/{connectionId}/mcp` (a connection), `/connect/{namespace}/.mcp` (all
+ * connections of a namespace), `/run/{slug}` and `/run/{slug}/mcp` (a registered server, one endpoint). OAuth access tokens are bound to
+ * one of them (RFC 9728).
  *
- * Paths: `/connect/{namespace}/{connectionId}/mcp` (a connection), `/connect/{namespace}/.mcp` (all connections of a namespace),
- * `/run/{slug}` and `/run/{slug}/mcp` (a registered server, one endpoint).
+ * A browser that opens one is redirected to its page under `/ui/`, by the path alone, so the redirect does not reveal whether the target
+ * exists.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { askedUrl } from '../../platform/http/adapter.js';

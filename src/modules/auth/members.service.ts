@@ -1,7 +1,6 @@
 /**
- * Members of organizations: a member acts as itself, with the rights of its role (`may.ts`). An organization without members works like a
- * user, with keys and a password of its own; its first member is an owner. A membership begins when the account accepts it, or when the
- * operator sets it.
+ * A member of an organization acts as itself, with the rights of its role (`may.ts`). An organization without members works like a user,
+ * with keys and a password of its own; its first member is an owner.
  *
  * One owner remains, even if two leave concurrently: every change locks the organization. A change drops the cached callers of the account
  * and closes its streams; removing a member also revokes the client authorizations that the membership opened.

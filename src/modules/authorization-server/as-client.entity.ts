@@ -9,14 +9,14 @@ export class AsClient {
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_clients_pkey' })
   id: string;
 
-  /** Metadata and secret of a registration, encrypted for the id. */
+  /** A registration, encrypted for the id. */
   @Column('text', { nullable: true })
   sealed: string | null;
 
   @Column('text', { nullable: true })
   document: string | null;
 
-  /** The client address, for the limit of registrations. */
+  /** For the limit of registrations. */
   @Column('text', { nullable: true })
   address: string | null;
 

@@ -1,10 +1,9 @@
 /**
- * Slipway's OAuth authorization server (RFC 6749 with PKCE, RFC 7591, RFC 8707, client id metadata documents): `oidc-provider` behind this
- * one policy file. It serves its own paths ahead of guards and routes; users decide on the pages of `consent.controller.ts`.
+ * Slipway's OAuth authorization server (RFC 6749 with PKCE, RFC 7591, RFC 8707, client id metadata documents): `oidc-provider`, configured
+ * here. It serves its own paths ahead of guards and routes; users decide on the pages of `consent.controller.ts`.
  *
  * Policy: only codes and refresh tokens, always PKCE S256, always one resource, no ID tokens, and no sessions of the library: each
- * authorization goes through our consent page, which knows who is signed in. Errors follow RFC 6749 section 5.2 as JSON, or are a page for
- * people.
+ * authorization goes through our consent page, which knows who is signed in.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';

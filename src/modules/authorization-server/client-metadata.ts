@@ -1,9 +1,7 @@
 /**
- * Normalises the metadata of an OAuth client (RFC 7591 section 2) to what this authorization server supports.
- *
- * oidc-provider calls the validator of {@link clientMetadataExtension} for registrations, for client id metadata documents, and when it
- * loads a stored client, each time before its own checks. A client is rejected only for its redirect URIs (`invalid_redirect_uri`) and for
- * more than 8 KB (`invalid_client_metadata`).
+ * Normalises the metadata of an OAuth client (RFC 7591 section 2) to what this authorization server supports. oidc-provider validates
+ * registrations, client id metadata documents and loaded clients with it, each time before its own checks. A client is rejected only for
+ * its redirect URIs (`invalid_redirect_uri`) and for more than 8 KB (`invalid_client_metadata`).
  */
 import { parseUrl } from '../../config/parse-url.js';
 import { displayName } from '../../platform/text/quoted.js';

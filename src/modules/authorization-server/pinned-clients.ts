@@ -1,7 +1,7 @@
 /**
  * Client id metadata documents to use when the client's own cannot be fetched and no older copy is stored: some clouds get a 403 from
- * claude.ai and chatgpt.com. Each is the document that its address served in September 2026. The keys of ChatGPT (`jwks_uri`) change and
- * are not pinned: a client that signs its token request then fails, with an explanation.
+ * claude.ai and chatgpt.com. The documents are of September 2026. The keys of ChatGPT (`jwks_uri`) change and are not pinned: a client that
+ * signs its token request then fails, with an explanation.
  */
 
 const CODE_AND_REFRESH = ['authorization_code', 'refresh_token'];

@@ -1,7 +1,6 @@
 /**
  * Adapter of oidc-provider to Postgres. Every model but two is a row of `as_records`: its payload encrypted, its id as SHA-256, since the
  * id of a token is the token. `Client` is a row of `as_clients`; `Grant` is built from a row of `as_grants`, which the consent page writes.
- * Sessions of the library are not stored: each authorization checks our own browser session.
  *
  * A used refresh token stays valid until its successor was used, and 60 s longer, since its response might have been lost. Using it later
  * is a replay and revokes the authorization, even when its row was deleted.
@@ -19,7 +18,7 @@ export interface ModelStore {
   rows: AuthorizationServerRepository;
   vault: Vault;
   logger: Logger;
-  /** In seconds, after each refresh. */
+  /** The lifetime in seconds after each refresh. */
   grantSeconds: number;
   refreshTokens: RefreshTokens;
   /** The limit key of the requester's address; empty for a proxy that names no client. */

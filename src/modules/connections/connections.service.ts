@@ -2,9 +2,9 @@
  * Creates, changes, reads and deletes connections (Spec 4.1 to 4.4).
  *
  * The target of a connection never changes, except that its owner can send another `mcpUrl` while the connection has never worked; nothing
- * stored for the old address is sent to the new one. A change of the values sent to the server, or of the tools offered, increments
- * `revision`: handles of older revisions close, and the connection is checked again. Creation makes a real round trip and stores the
- * outcome as the status, even a failure. Only a source module that cannot be loaded is rejected and deleted.
+ * stored for the old address is sent to the new one. A change of the values sent, or of the tools offered, increments `revision`: handles
+ * of older revisions close, and the connection is checked again. Creation stores the outcome of a real round trip, even a failure; only a
+ * source module that cannot be loaded is rejected.
  *
  * Values are compared in clear under the lock of the row, because sealed values differ each time.
  */
@@ -165,8 +165,7 @@ export class ConnectionsService {
   }
 
   /**
-   * Compares in clear under the lock of the row. If the address changes, headers, authorization, recordings, status and setup links are
-   * reset to those of a new connection.
+   * If the address changes, headers, authorization, recordings, status and setup links are reset to those of a new connection.
    *
    * @param existing the row that the change was made for
    * @throws ConflictError if the connection has worked or moved since that row was read

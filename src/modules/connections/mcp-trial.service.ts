@@ -1,6 +1,6 @@
 /**
  * Sends a message of a page to a connection: this process is the client, of revision 2026-07-28, without a socket. The message passes the
- * same checks as a POST at the MCP endpoint of the connection; the log names the browser session.
+ * same checks as a POST at the MCP endpoint of the connection.
  *
  * The client declares elicitation by form and by URL: the result can have `resultType: input_required`, and the call then continues with
  * the same params, `inputResponses` and `requestState`. Leaving the page cancels the call.

@@ -1,6 +1,6 @@
 /**
  * Explains why an account can or cannot call a target. Asks the rule of every call (`AccessService.isAllowed`) and names the facts behind
- * the decision; reads no contents.
+ * the decision.
  *
  * Every account can ask about itself and the targets it can find; the owner of a target, and editors of its organization, about every
  * account; the operator about all.

@@ -3,7 +3,7 @@
  *
  * Each connection is limited per process and minute, so that many calls of one use up neither the size of the log nor its retention: 1,000
  * successful calls, 1,000 printed parts, 1 MB of characters. Beyond that, one row per tenth of a second is recorded as a sample, and the
- * next row has the number of those left out (`leftOut`). Failed calls use up only the characters.
+ * next row has the number of those left out (`leftOut`).
  *
  * Recording neither waits nor fails. Readers see everything that this process recorded, and rows of others after at most 2 s.
  */

@@ -1,6 +1,4 @@
 /**
- * Namespaces: globally unique names that an account owns, and that hold its servers, skills and connections.
- *
  * The first account to claim a name gets it; claiming one's own changes nothing. Deletion includes skills and connections, and the module
  * that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, including one created concurrently.
  *

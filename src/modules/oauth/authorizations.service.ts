@@ -2,12 +2,11 @@
  * One authorization from discovery to the stored token (RFC 6749 with PKCE).
  *
  * A row of `pending_authorizations` is bound to the browser that begins (cookie) and to a `state`, which works once, for 10 minutes and in
- * that browser; the issuer is checked by `iss` (RFC 9207). The new tokens replace the owner's earlier ones, other links of the owner are
- * invalidated, and the owner's module is notified.
+ * that browser; the issuer is checked by `iss` (RFC 9207). The new tokens replace the owner's earlier ones, and other links of the owner
+ * are invalidated.
  *
- * Fails: OAuthSetupError for errors of the server; SetupPageError, a page with the next step, for an unknown, used or expired link, another
- * browser, a denial by the user (which returns to the app) or by the server, and an unreachable server. A client that the server rejects is
- * registered again at the next attempt.
+ * Fails: OAuthSetupError for errors of the server; SetupPageError, a page with the next step, for links and responses that cannot be used
+ * and for an unreachable server. A client that the server rejects is registered again at the next attempt.
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { FetchLike } from '@modelcontextprotocol/client';

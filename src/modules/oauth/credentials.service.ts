@@ -80,8 +80,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
   }
 
   /**
-   * Refreshes the token when it is due, and returns null when none is stored for that URL. Needs no query while the credential, or its
-   * absence, was read in the last 5 s.
+   * Refreshes the token when it is due, and returns null when none is stored for that URL.
    *
    * @param rejected the token to which the upstream just returned 401: it is refreshed, unless a newer one is already stored
    * @throws AuthorizationRequiredError if a user must authorize again; CredentialUnavailableError if the token endpoint does not respond

@@ -28,8 +28,7 @@ type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
 
 /**
  * Slipway's OAuth client at each authorization server: a pre-registered one of the owner, else the URL of the client id metadata document
- * where the server reads it, else a dynamically registered one. Hosted code with an auth adapter replaces an authorization server and needs
- * no client.
+ * where the server reads it, else a dynamically registered one.
  */
 @Injectable()
 export class OAuthClientsService {

@@ -1,8 +1,7 @@
 /**
- * Invitations: links by which a user chooses a password, for the first time or after forgetting it, or joins an organization with a role. A
- * link works once, for 72 h; that of the first start for 15 minutes. A newer link for a password replaces the older one; a link into an
- * organization is invalid once its creator is no longer an owner. The secret is in the query, since logs only write paths; the table stores
- * its SHA-256.
+ * Links by which a user chooses a password, for the first time or after forgetting it, or joins an organization with a role. A link works
+ * once, for 72 h; that of the first start for 15 minutes. A newer link for a password replaces the older one; a link into an organization
+ * is invalid once its creator is no longer an owner. The secret is in the query, since logs only write paths; the table stores its SHA-256.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';

@@ -3,8 +3,7 @@
  * A hash takes 32 MB and about 120 ms of a core, so three are computed concurrently, and others wait in a queue, of which one network gets
  * a third and one name four entries.
  *
- * An unknown account, one without a password and a wrong password take the same work and get the same response. Attempts are counted by
- * address and by the entered name, before they are checked.
+ * An unknown account, one without a password and a wrong password take the same work and get the same response.
  */
 import { randomBytes, scrypt, timingSafeEqual, type ScryptOptions } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -1,7 +1,6 @@
 /**
- * Browser sessions of users. The cookie holds a random secret, the table its SHA-256, so every process knows every session, and a sign-out
- * takes effect in all of them at the same time. The cookie opens pages only: REST, MCP and run endpoints read only the header
- * `Authorization`.
+ * The cookie holds a random secret, the table its SHA-256, so every process knows every session, and a sign-out takes effect in all of them
+ * at the same time. The cookie opens pages only: REST, MCP and run endpoints read only the header `Authorization`.
  *
  * Cookie: `__Host-slipway-session` over https, `slipway-session` over http; HttpOnly, SameSite=Lax. It outlives the session, whose row
  * decides: 14 days after the last use, and no longer than the API key or the hours that it began with.

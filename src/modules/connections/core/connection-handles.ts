@@ -5,8 +5,8 @@
  * published as `connections.changed` with the new `revision`, and a handle of another revision closes after its calls; deletion closes it
  * immediately, including the upstream session.
  *
- * The outcome of each call is written to the status (`status-recorder.ts`), except a timeout of one slow tool; the status of an uplink
- * follows its tunnel. Only callers that can manage the connection get a setup link with errors that a person can resolve.
+ * The outcome of each call is written to the status, except a timeout of one slow tool. Only callers that can manage the connection get a
+ * setup link with errors that a person can resolve.
  */
 import { Injectable, Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import { HandlePool } from '../../../mcp/client/handle-pool.js';

@@ -102,9 +102,9 @@ export interface ConnectionStatus {
   reason: StatusReason;
   /** Null while connected. */
   message: string | null;
-  /** The values that the server requires; null unless some are missing or invalid. */
+  /** Null unless values are missing or invalid. */
   inputs: RequiredInputs | null;
-  /** The `WWW-Authenticate` headers of the 401 or 403; null without such a response. */
+  /** Null without a 401 or 403. */
   challenges: string[] | null;
 }
 

@@ -138,7 +138,7 @@ export class Connection {
   @JoinColumn({ name: 'server_id', foreignKeyConstraintName: 'connections_server_fk' })
   server: Relation<Server> | null;
 
-  /** The server's qualified name at creation; null for other targets. */
+  /** The name at creation; null for other targets. */
   @Column('text', { name: 'server_name', nullable: true })
   serverName: string | null;
 
@@ -152,7 +152,7 @@ export class Connection {
   @Column('jsonb', { nullable: true })
   mock: StoredMock | null;
 
-  /** The end of the recording of tool calls; null while they are not recorded. */
+  /** Null while calls are not recorded. */
   @Column({ type: 'timestamptz', name: 'recording_until', precision: 3, nullable: true })
   recordingUntil: Date | null;
 
@@ -167,7 +167,7 @@ export class Connection {
   @Column('integer', { name: 'call_timeout_ms', nullable: true })
   callTimeoutMs: number | null;
 
-  /** Headers sent upstream, sealed by the vault for this row's id; null without headers. */
+  /** Sealed by the vault for this row's id; null without headers. */
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 

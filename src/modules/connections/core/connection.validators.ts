@@ -102,10 +102,9 @@ export const IsMcpUrl = checkWith('isMcpUrl', urlFault);
 
 export const IsMetadata = checkWith('isMetadata', metadataFault);
 
-/** Headers for an upstream. The message names the header, never its value. */
+/** The message names the header, never its value. */
 export const IsHeaders = checkWith('isHeaders', headersFault);
 
-/** Names of tools, or prefixes that end with `*`. */
 export const IsToolPatterns = checkWith('isToolPatterns', toolPatternsFault);
 
 export const IsScopes = checkWith('isScopes', scopesFault);

@@ -1,9 +1,8 @@
 /**
  * Finds out why a connection does not work, in steps with one line of evidence each, up to the first failure.
  *
- * Network steps use their own socket and send no request (`probes.ts`). The MCP session is opened on a new channel, but the tools are
- * listed in the session that calls use. The outcome becomes the connection's status. If the server requires authorization, `discovery`,
- * `client` and `token` show how far it gets without a person.
+ * Network steps use their own socket and send no request (`probes.ts`). The outcome becomes the connection's status. If the server requires
+ * authorization, `discovery`, `client` and `token` show how far it gets without a person.
  *
  * A diagnosis takes at most 20 s; 8 run concurrently, 3 of them for one account (503 beyond). Evidence never contains the secrets that the
  * connection sends, nor the address of a registry server, which only its publisher can see.

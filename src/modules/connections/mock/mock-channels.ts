@@ -1,11 +1,9 @@
 /**
  * Channels of simulated connections (mocks), which contact no server.
  *
- * A mock keeps the server as it was at its creation, in `connection_mocks`, and has one simulator, chosen by its scenario: a fixture, a
- * recording, prose for a language model, a state in which every request fails, or none: values made from the schemas. A lock on the mock's
- * row orders the calls of all processes, so that a fixture or recording advances once per call.
- *
- * A mock never changes, so it is cached without expiry: 64 MB of JSON.
+ * A mock keeps the server as it was at its creation, and has one simulator, chosen by its scenario: a fixture, a recording, prose for a
+ * language model, a state in which every request fails, or none: values made from the schemas. A lock on the mock's row orders the calls of
+ * all processes, so that a fixture or recording advances once per call. A mock never changes, so it is cached without expiry.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';

@@ -17,7 +17,7 @@ export class SimulatorUsage {
   calls: number;
 }
 
-/** A recorded call that a mock replays: a copy that belongs to the mock. */
+/** A copy that belongs to the mock. */
 @Entity('mock_replies')
 export class MockReply {
   @ForeignKey(() => ConnectionMock, { name: 'mock_replies_mock_fk', onDelete: 'CASCADE' })
@@ -28,7 +28,7 @@ export class MockReply {
   @PrimaryColumn('integer')
   place: number;
 
-  /** Tool, arguments and result, sealed by the vault for the mock's connection. */
+  /** Sealed by the vault for the mock's connection. */
   @Column('text')
   sealed: string;
 }
@@ -47,7 +47,7 @@ export class MockCall {
   @Column('text')
   tool: string;
 
-  /** Arguments and result, each null when longer than 16 KB of JSON, sealed by the vault for the connection's row. */
+  /** The arguments and the result are each null when longer than 16 KB of JSON. Sealed by the vault for the connection's row. */
   @Column('text')
   sealed: string;
 

@@ -1,9 +1,8 @@
 /**
  * Finds out what a connection to a server would find. Only the count is stored.
  *
- * For a registry server, reads the record and starts nothing. At a URL, lists the first page of tools and closes the sessions; if the
- * server requires authorization, reads the metadata of its authorization server but registers no client. If the address is not an MCP
- * endpoint, a second session tries it with `/mcp`. All of it takes at most 8 s.
+ * For a registry server, reads the record and starts nothing. At a URL, lists the first page of tools and closes the sessions, without
+ * registering a client; if the address is not an MCP endpoint, a second session tries it with `/mcp`. All of it takes at most 8 s.
  *
  * Limits of an account, over all processes: 4 concurrent, 30 per minute, 300 per day (TooManyError). All other failures are results.
  * Blocked addresses and unknown hosts share one message, so that nobody learns which names and addresses exist behind Slipway; messages

@@ -1,6 +1,4 @@
 /**
- * The form on the setup page of a connection, as pure functions.
- *
  * Configuration fields are `headers.NAME` and `query.NAME`. A key or token is `key.value`, in the header `key.header` that the person names
  * (default `Authorization`); it is stored as that header, by the header rules of `PUT /connect/{namespace}/{connectionId}`.
  */

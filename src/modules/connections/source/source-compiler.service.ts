@@ -2,11 +2,10 @@
  * Compiles the TypeScript modules of connections with esbuild, in a process with all isolation that this host has; of Slipway's files, it
  * sees only the code and the packages.
  *
- * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content, so that equal modules are compiled once; the
- * 200 used last are kept.
+ * A compiled module is a file in `<DATA_DIR>/cache/sources`, named by the hash of its content; the 200 used last are kept.
  *
- * Fails: InvalidSourceError with diagnostics by line and column, which published clients print as a list, and beyond 512 MB or 20 s.
- * NoSlotError after waiting 15 s.
+ * Fails: InvalidSourceError with diagnostics, which published clients print as a list, and beyond 512 MB or 20 s. NoSlotError after waiting
+ * 15 s.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';

@@ -6,8 +6,7 @@
  * pairings, the greater number wins. The row of a closed tunnel is deleted shortly afterwards: pairings in this process take it over,
  * others wait for the deletion.
  *
- * The published client stops after the close reasons `replaced` and `deleted`, and reconnects after `lease lost` and `restarting`. Rejects
- * with ConflictError (use `force`), TooManyError for the share of the account, UnavailableError if the lease is lost or the process stops.
+ * The published client stops after the close reasons `replaced` and `deleted`, and reconnects after `lease lost` and `restarting`.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import {

@@ -1,6 +1,6 @@
 /**
- * The last use of each connection and server by each account. A finished call stores one value in memory, which is written a second later,
- * in one statement for all (`WriteBehind`, at most 50,000 values); a process that is killed loses its last second.
+ * A finished call stores one value in memory, which is written a second later, in one statement for all (`WriteBehind`, at most 50,000
+ * values); a process that is killed loses its last second.
  *
  * Calls that were rejected before they reached the target are not recorded. A call through a connection is a use of the connection only,
  * not of the server behind it; one at the endpoint of a namespace uses the connections that it reached.

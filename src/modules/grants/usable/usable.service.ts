@@ -2,8 +2,7 @@
  * Connections and servers that an account can use: its own, those of its organizations, and those granted to it.
  *
  * The result shows no more than a guest can read: no address, text, metadata or header of an MCP server. A key for namespaces lists only
- * their rows. Memberships and grants are read uncached, so revoking one takes effect immediately. Rows and cursors are sorted by address,
- * trailing numbers of a name by value.
+ * their rows. Memberships and grants are read uncached, so revoking one takes effect immediately.
  */
 import { Injectable } from '@nestjs/common';
 import { InvalidInputError } from '../../../platform/errors/domain-error.js';

@@ -1,5 +1,5 @@
 /**
- * Accepts records of servers that run elsewhere, from `POST …/logs` and modules.
+ * Accepts records of servers that run elsewhere.
  *
  * The invocations of one request are limited in size, redacted and stored as one row of `log_batches` before the response. At most half a
  * second later, a job writes all waiting batches in a worker (`logs.processor.ts`): one transaction writes the rows, charges the account

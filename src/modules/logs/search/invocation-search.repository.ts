@@ -272,9 +272,8 @@ async function listByTime(
 }
 
 /**
- * Searches with filters: first the newest of the server, then the rest, in branches ordered by time, newest first. The
- * limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from reading
- * unneeded branches: a plan that is not parallel runs them in this order.
+ * The limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from reading unneeded
+ * branches: a plan that is not parallel runs them in this order.
  */
 async function searched(
   tx: EntityManager,

@@ -1,11 +1,10 @@
 /**
  * Pages on which users authorize Slipway at an upstream, or enter values for one: `/setup/…` with a signature, and `/oauth/callback`.
  *
- * GET, POST and the callback require that the holder of the signed link can still `manage` the target, and that its credential is valid. A
- * link that an MCP client elicited opens only in a browser that is signed in as the account. GET binds the browser to the link by a cookie
- * and changes nothing else; POST needs the cookie, the form token and our own page as its origin. `returnUrl` (origins of
- * `SETUP_RETURN_ORIGINS`, kept in a second cookie) returns to an app after success, and after a denial at the authorization server; a
- * console page, `ui/…`, only after success.
+ * GET, POST and the callback require that the holder of the signed link can still `manage` the target, and that its credential is valid.
+ * GET binds the browser to the link by a cookie and changes nothing else; POST needs the cookie, the form token and our own page as its
+ * origin. `returnUrl` (origins of `SETUP_RETURN_ORIGINS`, kept in a second cookie) returns to an app after success, and after a denial at
+ * the authorization server; a console page, `ui/…`, only after success.
  *
  * Errors are pages, never redirects to an unchecked address.
  */

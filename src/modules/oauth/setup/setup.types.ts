@@ -163,7 +163,6 @@ export interface SetupField {
   isStored: boolean;
   /** The page shows it again; null for a secret, which must be entered again. */
   entered?: string | null;
-  /** Null without an error. */
   fault: string | null;
 }
 

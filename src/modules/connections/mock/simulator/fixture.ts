@@ -31,9 +31,8 @@ type Scenario =
   | { kind: 'prose' };
 
 /**
- * Applies the first rule of the tool that matches the arguments and has uses left; without one, or if the rule names no
- * result, the result is made from the schemas. Arguments that the input schema forbids are rejected first and use up no
- * rule.
+ * Applies the first rule of the tool that matches and has uses left, otherwise the schemas. Arguments that the input schema forbids are
+ * rejected first and use up no rule.
  */
 export class FixtureSimulator implements Simulator {
   constructor(

@@ -3,7 +3,7 @@
  * that the keywords allow. Arguments of a call are repeated under equal names if the schema allows them.
  *
  * Contradictory keywords are not resolved: {@link satisfyingValue} checks the whole value, and treats a schema as unsatisfiable if the
- * value fails. Examples and known values are checked only against the schema of their position.
+ * value fails.
  */
 import { schemaCheck, type SchemaCheck } from '../../../../platform/json-schema/schema-check.js';
 import { isObject, type JsonObject } from '../../../../platform/text/json.js';

@@ -1,9 +1,7 @@
 /**
- * The contract of simulators, which produce the results of tool calls in place of a server.
- *
- * A call has two steps. `prepare` does the slow part, such as a request to the model, without a lock. The `Answerer` that it returns runs
- * under the lock of the mock's row, at the position of the call among the calls of all processes, and is pure: equal use counts give an
- * equal result. So no call waits for the network of another one.
+ * Simulators produce the results of tool calls in place of a server, in two steps. `prepare` does the slow part, such as a request to the
+ * model, without a lock. The `Answerer` that it returns runs under the lock of the mock's row, at the position of the call among the calls
+ * of all processes, and is pure: equal use counts give an equal result. So no call waits for the network of another one.
  *
  * A tool's own error is a result with `isError`; nothing is thrown.
  */
@@ -44,7 +42,6 @@ export interface PastCall {
   answer: string | null;
 }
 
-/** A call of a tool that the server has. */
 export interface SimulatedCall extends ToolCall {
   recent: (limit: number) => Promise<PastCall[]>;
   timeoutMs: number;
