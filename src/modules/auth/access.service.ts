@@ -158,8 +158,8 @@ export class AccessService implements OnModuleInit {
   }
 
   /**
-   * Checks whether `caller` can use a route with this rule on this target. A promise if it needs a query. If a grant opens the route, the
-   * caller of the result has that grant, and its namespace is the owner's.
+   * Checks whether `caller` can use a route with this rule on this target. Returns a promise if it needs a query. If a grant opens the
+   * route, the caller of the result has that grant, and its namespace is the owner's.
    *
    * @throws DomainError the rule's `missing` or `foreign`; ForbiddenError for an operator's route; KeyScopeError, GrantLevelError
    */

@@ -49,7 +49,7 @@ export class AccountsRepository {
     return count;
   }
 
-  /** Adds a user account under this name, or with a number appended if the name, or one that looks like it, is taken. */
+  /** Appends a number if the name, or one that looks like it, is taken. */
   async addPerson(name: string, tx: EntityManager): Promise<string> {
     await storeSkeletons(this.database);
     for (let number = 1; ; number += 1) {

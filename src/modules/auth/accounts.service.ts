@@ -44,7 +44,7 @@ export class AccountsService {
   ) {}
 
   /**
-   * Creates an account. Callers other than operators create organizations within their limit, and own them.
+   * Callers other than operators create organizations within their limit, and own them.
    *
    * @throws ConflictError when the name is taken; NotOperatorError, QuotaExceededError
    */
@@ -95,8 +95,7 @@ export class AccountsService {
   }
 
   /**
-   * Disables or enables an account, or sets its operator role. The keys of a disabled account are rejected, and their streams and tunnels
-   * close: immediately in this process, within 5 s in every other. Its sessions and invitations are revoked permanently.
+   * The keys of a disabled account are rejected, its streams and tunnels close, and its sessions and invitations are revoked permanently.
    *
    * @throws NotFoundError; ConflictError for disabling an operator, for making a disabled account an operator, and for the last operator;
    * InvalidInputError
@@ -119,8 +118,7 @@ export class AccountsService {
   }
 
   /**
-   * Deletes an account that owns nothing, with its keys, client authorizations, memberships and grants. Its streams and tunnels close:
-   * immediately in this process, within 5 s in every other.
+   * The account must own nothing. Its keys, client authorizations, memberships and grants are deleted, and its streams and tunnels close.
    *
    * @throws NotFoundError; ConflictError naming what it owns, for the last owner of an organization, and for the last operator
    */

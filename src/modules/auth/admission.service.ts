@@ -25,8 +25,7 @@ export class Admission {
   ) {}
 
   /**
-   * Authenticates a request, counts it, authorizes it, and adds it to the open requests. Returns no promise while its key and the owner of
-   * its target are cached.
+   * Returns no promise while its key and the owner of its target are cached.
    *
    * @param response gets the `RateLimit` headers; null for a WebSocket handshake
    * @throws DomainError synchronously or by the promise: UnauthenticatedError, TooManyError, and those of `AccessService.authorize`

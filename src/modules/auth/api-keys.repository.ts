@@ -69,8 +69,7 @@ export class ApiKeysRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Creates the operator with a first key in an empty database. Must run under the migration lock, so that processes that start together
-   * create one operator.
+   * Must run under the migration lock, so that processes that start together create one operator.
    *
    * @param chosen the key to use instead of a generated one
    * @returns the generated key, to be shown once; null when none was generated

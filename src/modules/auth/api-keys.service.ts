@@ -169,12 +169,10 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Creates a key with the name and scopes of another, which remains valid for at most `overlapSeconds`. Only this response holds the new
-   * key in clear text.
+   * The new key has the name and scopes of the old one, which remains valid for at most `overlapSeconds`.
    *
    * @param caller whose key rotates it
-   * @throws NotFoundError, QuotaExceededError, ForbiddenError; InvalidInputError for an expiry that is not in the future or later than that
-   * of the caller's key; ConflictError for a key that has been replaced
+   * @throws as {@link create}; ConflictError for a key that has been replaced
    */
   async rotate(
     caller: Caller,
@@ -234,7 +232,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Revokes a key, and closes its streams and tunnels: immediately in this process, within 5 s in every other.
+   * Closes the streams and tunnels of the key.
    *
    * @param made also revokes what was created with it; in other accounts only for the operator
    * @param now cancels running calls of these keys; otherwise they have 2 s to finish
@@ -282,10 +280,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (isChanged && !tx) await this.accountChanged(accountId);
   }
 
-  /**
-   * To be called after every change of an account's memberships or its disabling: reads its keys again and closes streams that lost their
-   * rights.
-   */
+  /** To be called after every change of an account's memberships or its disabling: closes streams that lost their rights. */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.announce('auth.account-changed', { accountId });
     await this.checkHeld();

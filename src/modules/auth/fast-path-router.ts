@@ -45,8 +45,8 @@ interface Match {
 const MATCHES_MAX = 1_000;
 
 /**
- * Global enhancers that the router replaces: it admits requests as the guard does, its handlers validate their input, and it sends errors
- * as the filter does.
+ * The router does their work: it admits requests as the guard does, its handlers validate their input, and it sends errors as the filter
+ * does.
  */
 const REPLACED: unknown[] = [AccessGuard, KnownQueryGuard, InputPipe, ErrorFilter];
 

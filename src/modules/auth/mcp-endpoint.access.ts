@@ -67,8 +67,7 @@ function pageOfEndpoint(endpoint: McpEndpoint): string {
 }
 
 /**
- * Redirects a browser from an MCP address to its page (303). An MCP client sends a token or a session, or accepts an event stream, and
- * never gets this response.
+ * An MCP client sends a token or a session, or accepts an event stream, and never gets this redirect (303).
  *
  * @param request with its canonical URL
  */

@@ -131,8 +131,6 @@ export class MembersService {
   }
 
   /**
-   * Removes a member, or the invitation of an account that is not a member.
-   *
    * @param revokeKeys also revokes the keys of the organization that the member created
    * @throws NotFoundError, ConflictError; RoleError if the caller is not an owner and removes another member
    */

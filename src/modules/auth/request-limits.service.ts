@@ -22,7 +22,7 @@ const STARTS_PER_MINUTE_MAX = 120;
 
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
-/** Limits the requests of each key and account, and of each address without a valid key. A request with a valid key awaits nothing. */
+/** A request with a valid key awaits nothing. */
 @Injectable()
 export class RequestLimits {
   private readonly calls = new KeyedLimiter(Infinity, Infinity);
@@ -36,8 +36,6 @@ export class RequestLimits {
   ) {}
 
   /**
-   * Counts a request whose caller is known, and sets its `RateLimit` headers.
-   *
    * @param response null for a WebSocket handshake, and where its headers are already set
    * @param requests more than one for the further messages of a batch
    * @throws TooManyError

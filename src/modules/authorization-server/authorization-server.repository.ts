@@ -201,8 +201,8 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Marks a code or token as used. Using a refresh token invalidates its predecessor after 60 s. Locks the authorization first, as its
-   * deletion does, then rows from the successor to its predecessor, so that two statements never deadlock.
+   * Using a refresh token invalidates its predecessor after 60 s. Locks the authorization first, as its deletion does, then rows from the
+   * successor to its predecessor, so that two statements never deadlock.
    *
    * @returns false when it had been used before, or no longer exists
    */
@@ -358,11 +358,7 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /**
-   * The user is asked for consent again next time.
-   *
-   * @returns false when the authorization no longer exists or belongs to another account
-   */
+  /** @returns false when the authorization no longer exists or belongs to another account */
   async deleteOwnGrant(actor: Actor, id: string, accountId: string): Promise<boolean> {
     // Before the deletion, which might fail: the authorization can then be revoked again.
     await this.database.query(

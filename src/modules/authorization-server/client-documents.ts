@@ -80,7 +80,9 @@ export class ClientDocuments {
   ) {}
 
   /**
-   * Runs work for a requester, by the key of its address; null if unknown. Fetches during the work count towards the requester's limits.
+   * Fetches during the work count towards the limits of the requester.
+   *
+   * @param asker the key of the requester's address; null if unknown
    */
   askedBy<T>(asker: string | null, work: () => T): T {
     return this.askers.run(asker, work);

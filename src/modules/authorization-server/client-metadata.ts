@@ -146,7 +146,7 @@ export function normaliseClientMetadata(metadata: ClientMetadata, redirectHosts:
  * Lets clients use a registered loopback redirect URI with another port and another name of loopback.
  *
  * oidc-provider 9.13.3 ignores the port of `http://localhost`, `http://127.0.0.1` and `http://[::1]` for native clients, but compares the
- * names: a client that registered `localhost` is rejected with `127.0.0.1`. Claude Code changes both.
+ * names: a client that registered `localhost` is rejected with `127.0.0.1`.
  *
  * @param Client class `Client` of a provider; its method is replaced for this provider
  */
@@ -171,8 +171,8 @@ export function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * True for `https` to another machine. Only consent for such a redirect URI can be remembered: any program on the user's machine can
- * receive what is sent to loopback or to a custom scheme.
+ * Only consent for such a redirect URI can be remembered: any program on the user's machine can receive what is sent to loopback or to a
+ * custom scheme.
  */
 export function isExactHttps(uri: string): boolean {
   const url = uri.includes('#') ? null : redirectUrl(uri);

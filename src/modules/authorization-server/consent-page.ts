@@ -71,7 +71,7 @@ export function nothingHerePage(
     action: string;
     formToken: Html;
     accountId: string;
-    /** The name of a restricted server whose owner the user can ask for access; null for any other target, and without one. */
+    /** The user can ask the owner of this restricted server for access; null for any other target. */
     restricted: string | null;
   },
 ): Page {

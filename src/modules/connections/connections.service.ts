@@ -58,7 +58,7 @@ export class ConnectionsService {
   ) {}
 
   /**
-   * @param connectionId default: a generated one
+   * @param connectionId by default a generated one
    * @param command of the local server of an uplink, which {@link commandOf} returns until it is paired
    * @throws InvalidInputError, InvalidSourceError, ResourceNotFoundError, KeyScopeError; ConflictError for an id that is taken
    */

@@ -30,8 +30,6 @@ export class OwnNamespacesService {
   }
 
   /**
-   * Returns the oldest namespace, or creates one.
-   *
    * @param name of the new one; '' for that of the account if it is free
    * @throws ConflictError, InvalidInputError for the name
    */

@@ -49,14 +49,14 @@ import { FacadeTargets } from './facade-targets.js';
  */
 export abstract class Accounts {
   /**
-   * Returns an account; `me` is the caller's. For a module that shows who made a record.
+   * Returns an account; `me` is the caller's.
    *
    * @throws NotFoundError for another account than the caller's, unless it is an owner or the operator
    */
   abstract find(caller: FacadeCaller, accountId: string): Promise<AccountDto>;
 
   /**
-   * Returns a page of the members of an organization, by name. For a module that assigns work to members.
+   * Returns a page of the members of an organization, by name.
    *
    * @throws NotFoundError if the caller is not a member; RoleError for a guest
    */
@@ -146,8 +146,8 @@ export abstract class Accounts {
   abstract revokeKey(caller: Caller, accountId: string, keyId: string): Promise<void>;
 
   /**
-   * Returns true if the caller can do this with a server, connection or namespace, by ownership, role, visibility or grant, and its
-   * key can. For a module that attaches data to targets. False for a missing target, and for calls of a suspended one.
+   * Returns true if the caller can do this with a server, connection or namespace, by ownership, role, visibility or grant, and its key
+   * can. False for a missing target, and for calls of a suspended one.
    */
   abstract may(caller: Caller, action: Action, target: TargetName): Promise<boolean>;
 

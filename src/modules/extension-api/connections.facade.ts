@@ -43,16 +43,14 @@ import { FacadeTargets } from './facade-targets.js';
  */
 export abstract class Connections {
   /**
-   * Returns a connection as `GET /connect/{namespace}/{connectionId}`: with level `call`, only what that level can read. For a
-   * module that lists what its jobs use.
+   * Returns a connection as `GET /connect/{namespace}/{connectionId}`: with level `call`, only what that level can read.
    *
    * @throws ResourceNotFoundError for a connection that is hidden from the caller
    */
   abstract find(caller: FacadeCaller, name: string): Promise<ConnectionDto>;
 
   /**
-   * Returns a page of the connections of a namespace, as `GET /connect/{namespace}`. For a module that shows them to whoever manages
-   * the namespace.
+   * Returns a page of the connections of a namespace, as `GET /connect/{namespace}`.
    *
    * @param metadata every filter must match
    * @throws ResourceNotFoundError, GrantLevelError; InvalidInputError for an invalid cursor
@@ -64,7 +62,7 @@ export abstract class Connections {
     metadata?: { key: string; value: string }[],
   ): Promise<ConnectionListDto>;
 
-  /** Returns its last known status. For a module that waits until a user has authorized it. @throws ResourceNotFoundError */
+  /** Returns its last known status. @throws ResourceNotFoundError */
   abstract status(caller: FacadeCaller, name: string): Promise<ConnectionStatusDto>;
 
   /**
@@ -99,8 +97,7 @@ export abstract class Connections {
   abstract command(caller: Caller, name: string): Promise<string | null>;
 
   /**
-   * Returns the channel to its MCP server. For a module that forwards requests of an extension of MCP. The caller needs
-   * `connections:execute`, or `connections:read` for requests that are `readOnly`.
+   * Returns the channel to its MCP server. The caller needs `connections:execute`, or `connections:read` for requests that are `readOnly`.
    *
    * @throws ResourceNotFoundError, SuspendedError; UpstreamFailure from requests
    */

@@ -63,30 +63,30 @@ export type ReleaseLogPart = Pick<ReleaseDto, 'status'> & { lines: ReleaseLogDto
  */
 export abstract class Releases {
   /**
-   * Publishes a release of an existing server and cancels an unfinished one. For a module with another way to publish. With
-   * `asSystem`, here and in each method that changes something, the change is recorded as one of the owner.
+   * Publishes a release of an existing server and cancels an unfinished one. With `asSystem`, here and in each method that changes
+   * something, the change is recorded as one of the owner.
    *
    * @throws InvalidInputError; InvalidSourceError with the `diagnostics` of a `source`; QuotaExceededError; ServerNotFoundError
    */
   abstract publish(caller: FacadeCaller, name: string, payload: NewRelease, files?: NewFiles): Promise<PublishedDto>;
 
   /**
-   * Returns a page of releases, newest first. For a module that reports what was published.
+   * Returns a page of releases, newest first.
    *
    * @throws ServerNotFoundError for a server that the caller cannot manage or read as a member
    */
   abstract list(caller: FacadeCaller, name: string, query?: PageQueryDto): Promise<ReleaseListDto>;
 
   /**
-   * Returns a release with its log by stages, the cause of a failure (`lastError`), and, while it waits for authorization, the
-   * `setupUrl` for its owner; `asSystem` gets no link. For a module that shows one release.
+   * Returns a release with its log by stages, the cause of a failure (`lastError`), and, while it waits for authorization, the `setupUrl`
+   * for its owner; `asSystem` gets no link.
    *
    * @param id its id, or `latest`, as in all methods below
    * @throws ServerNotFoundError as {@link list}; NotFoundError for a release of another server
    */
   abstract get(caller: FacadeCaller, name: string, id: string): Promise<ReleaseDetailDto>;
 
-  /** Returns the lines of the log after a position, or all of them. For a module that follows a release. @throws as {@link get} */
+  /** Returns the lines of the log after a position, or all of them. @throws as {@link get} */
   abstract log(caller: FacadeCaller, name: string, id: string, after?: string): Promise<ReleaseLogPart>;
 
   /**

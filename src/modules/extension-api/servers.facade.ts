@@ -46,8 +46,8 @@ export abstract class Servers {
   abstract find(caller: FacadeCaller, name: string): Promise<ServerRef>;
 
   /**
-   * Returns the tools, resources and prompts of its current release; null without one. A grant of some tools of a private server
-   * shows only these tools. For a module that checks or documents tools.
+   * Returns the tools, resources and prompts of its current release; null without one. A grant of some tools of a private server shows only
+   * these tools.
    *
    * @throws ServerNotFoundError for a server that is hidden from the caller
    */
@@ -66,7 +66,7 @@ export abstract class Servers {
   abstract detail(caller: FacadeCaller, name: string): Promise<ServerDetailDto>;
 
   /**
-   * Creates a server, or changes an existing one. For a module with another way to publish.
+   * Creates a server, or changes an existing one.
    *
    * @throws NamespaceNotFoundError, NotServerOwnerError, InvalidInputError, QuotaExceededError, OpenedByOwnersError
    */

@@ -36,8 +36,6 @@ export class AccessRequestsService {
   ) {}
 
   /**
-   * The caller must be able to find the server.
-   *
    * @returns the open request of the account if there is one, with `created` false
    * @throws ConflictError for its own server, TooManyError, ServerNotFoundError
    */

@@ -109,7 +109,7 @@ export class GrantsService {
   }
 
   /**
-   * Revokes a grant, and closes its streams and tunnels: immediately in this process, within 5 s in every other.
+   * Closes the streams and tunnels that the grant opened.
    *
    * @param now cancels calls that use it; otherwise they have 2 s to finish
    * @throws NotFoundError; ForbiddenError for an editor, if the grantee is not a member of the organization

@@ -71,8 +71,7 @@ export class ConnectionCallsService {
   }
 
   /**
-   * Searches the newest 1,000 requests of a connection, and returns those that match, newest first, with their number and the number left
-   * out between them.
+   * Searches the newest 1,000 requests of a connection, and returns the matches newest first.
    *
    * @throws SearchTooLongError after 10 s, NoSlotError after waiting 10 s for other searches
    */

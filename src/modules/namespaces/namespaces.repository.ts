@@ -66,8 +66,6 @@ export class NamespacesRepository {
   }
 
   /**
-   * Moves namespaces of an account to another one.
-   *
    * @param name one of them; null: all
    * @param check runs within the transaction, after the move
    * @returns null when the new account does not exist, or is disabled

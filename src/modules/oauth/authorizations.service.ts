@@ -117,8 +117,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * Registers Slipway at the authorization server if needed, and waits for a user to authorize it by {@link openLink}, once, even after a
-   * restart.
+   * A user authorizes Slipway by {@link openLink}, once, even after a restart.
    *
    * @throws OAuthSetupError with a message for the publisher
    */

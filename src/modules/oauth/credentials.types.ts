@@ -56,8 +56,8 @@ export interface PreregisteredClient {
 }
 
 /**
- * The form in which upstream URLs are stored and compared: as `URL` writes them, without fragment, and with a hash instead of the query,
- * which might contain keys. Idempotent.
+ * Upstream URLs are stored and compared as `URL` writes them, without fragment, and with a hash instead of the query, which might contain
+ * keys. Idempotent.
  */
 export function upstreamAddress(url: string): string {
   const { origin, pathname, search } = new URL(url);

@@ -92,9 +92,7 @@ export class InvitationsService {
   }
 
   /**
-   * Sets the password, closes the sessions of the account, and signs the user in; or makes the user a member of the organization.
-   *
-   * @param person the signed-in user; null: joins with a new account, by the name and password of the form
+   * @param person null: joins with a new account, by the name and password of the form
    * @returns a redirect to the organization, or home
    * @throws InvalidInputError, PageError
    */

@@ -70,9 +70,7 @@ export class PeopleRepository {
   }
 
   /**
-   * Closes the replaced session and those beyond the limit of the account.
-   *
-   * @param replaced the session that the browser had; null for none
+   * @param replaced the session that the browser had, which is closed; null for none
    * @returns false for an organization with members, and when the account was disabled, or the key or password it begins with was revoked
    * meanwhile
    */
@@ -192,8 +190,6 @@ export class PeopleRepository {
   }
 
   /**
-   * Revokes the older unused invitations of the account.
-   *
    * @param minutes of validity
    * @returns its expiry; `disabled` for a disabled account, `members` for an organization that has them, and null without the account
    */

@@ -32,8 +32,7 @@ export class SessionsService implements SessionSource {
   /**
    * Takes one query, none without the cookie.
    *
-   * @returns null without a cookie, for an unknown or expired session, for a disabled account, and for a session that began with an API key
-   * that was revoked or has expired
+   * @returns null without a cookie and without a valid session
    */
   async current({ sessionSecret }: Pick<ClientContext, 'sessionSecret'>): Promise<SessionCaller | null> {
     const row = isSecret(sessionSecret) ? await this.peopleRepository.current(hashSecret(sessionSecret)) : null;

@@ -72,10 +72,8 @@ export interface StoredSource {
 export type Metadata = Record<string, unknown>;
 
 /**
- * A connection of a namespace to an MCP server.
- *
- * Lists seek along `seq`, newest first. The metadata filter is a containment test on a GIN index (hand-written in the
- * migration): 0.3 ms instead of 170 ms on a million rows.
+ * Lists seek along `seq`, newest first. The metadata filter is a containment test on a GIN index (hand-written in the migration): 0.3 ms
+ * instead of 170 ms on a million rows.
  */
 @Entity('connections')
 @Index('connections_id', ['namespaceId', 'connectionId'], { unique: true })

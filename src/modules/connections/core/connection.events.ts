@@ -8,7 +8,6 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Sent between processes and within one. */
 export interface ConnectionChange {
   /** `<id of the namespace>/<connectionId>` */
   key: string;

@@ -50,10 +50,7 @@ function metadataFault(value: unknown): Fault {
   return isObject(value) ? detailFault(value) : 'must be an object';
 }
 
-/**
- * Returns the problem of a header name: `invalid`, or `reserved` if MCP or Slipway sets the header; null if it is
- * valid.
- */
+/** @returns `reserved` if MCP or Slipway sets the header; null for a valid name */
 export function headerNameFault(name: string): 'invalid' | 'reserved' | null {
   if (!HEADER_NAME.test(name)) return 'invalid';
   return OWN_HEADERS.test(name) ? 'reserved' : null;

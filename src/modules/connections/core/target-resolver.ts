@@ -122,10 +122,7 @@ export class TargetResolver {
     return { mcpUrl: requested.url, isMove: true };
   }
 
-  /**
-   * @returns the tools that the owner can call; null for all
-   * @throws AccessRequiredError unless the owner of the namespace and the caller can call the server; KeyScopeError
-   */
+  /** @returns the tools that the owner can call; null for all */
   private async requireCall(
     server: ServerRef,
     namespace: OwnedNamespace,

@@ -47,7 +47,7 @@ export class MockCall {
   @Column('text')
   tool: string;
 
-  /** The arguments and the result are each null when longer than 16 KB of JSON. Sealed by the vault for the connection's row. */
+  /** Each is null when longer than 16 KB of JSON. Sealed by the vault for the connection's row. */
   @Column('text')
   sealed: string;
 

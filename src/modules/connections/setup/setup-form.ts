@@ -1,6 +1,6 @@
 /**
  * Configuration fields are `headers.NAME` and `query.NAME`. A key or token is `key.value`, in the header `key.header` that the person names
- * (default `Authorization`); it is stored as that header, by the header rules of `PUT /connect/{namespace}/{connectionId}`.
+ * (default `Authorization`).
  */
 import { HEADER_VALUE } from '../../../platform/http/header-value.js';
 import { keyFields, type SetupField } from '../../oauth/setup/setup.types.js';

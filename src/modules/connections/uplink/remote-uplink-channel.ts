@@ -67,7 +67,7 @@ type TimedRequest = Exclude<UplinkRequest, { kind: 'client-answer' }>;
 /** @returns undefined while the result is incomplete */
 type Reader<T> = (message: UplinkMessage) => T | undefined;
 
-/** Requests of the local server to the client arrive as messages of the response; each response of the client is a separate request. */
+/** Requests of the local server to the client arrive as messages of the response, and each response of the client is a separate request. */
 export class RemoteUplinkChannel implements Channel {
   private readonly logger = new Logger('uplink');
   private readonly path: string;

@@ -153,8 +153,6 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
   }
 
   /**
-   * Pairs a local server: claims the connection's tunnel for this process, then opens the socket.
-   *
    * @param accept opens the socket; null if the peer has closed it
    * @throws ConflictError, UnavailableError, ResourceNotFoundError
    */

@@ -62,7 +62,6 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   connections: number | null;
   /** Null if nothing is pending. */
   waiting: UsableWaitingDto | null;
-  /** Every account can call it. */
   isPublic: boolean;
   isSuspended: boolean;
   state: string | null;

@@ -1,6 +1,4 @@
 /**
- * Connections and servers that an account can use: its own, those of its organizations, and those granted to it.
- *
  * The result shows no more than a guest can read: no address, text, metadata or header of an MCP server. A key for namespaces lists only
  * their rows. Memberships and grants are read uncached, so revoking one takes effect immediately.
  */

@@ -48,8 +48,6 @@ export class SetupPageService {
   }
 
   /**
-   * Redirects to the authorization server.
-   *
    * @param cookie identifies the browser, which must return with it
    * @param holder of the link of the page
    * @throws SetupPageError

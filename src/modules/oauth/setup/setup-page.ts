@@ -71,7 +71,6 @@ ${identity(view)}${noteLine(note)}`,
   }
 }
 
-/** Details for support. */
 function identity({ label, upstreamHost }: Pick<PageServer, 'label' | 'upstreamHost'>): Html {
   return html`<p class="soft">${label} · ${upstreamHost}</p>`;
 }
