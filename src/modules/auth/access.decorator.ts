@@ -101,7 +101,7 @@ export interface PublicPageRequest<Params = Record<string, string>> {
 /** The request of a page or form. */
 export interface PageRequest<Params = Record<string, string>> extends PublicPageRequest<Params> {
   person: SessionCaller;
-  /** Set if the rule has an `owner`. */
+  /** Set only if the rule has an `owner`. */
   namespace: OwnedNamespace;
   /** Values that a redirect to this page shows once; null without them. */
   once: ShownOnce | null;

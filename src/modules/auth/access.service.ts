@@ -134,7 +134,7 @@ export class AccessService implements OnModuleInit {
     return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
-  /** Ignores the scopes of the key: for filters and names. */
+  /** Ignores the scopes of the caller's key, for filters and names. */
   owns(caller: Caller, action: Action, ownerId: string): boolean {
     return accountOwns(caller, action, ownerId);
   }

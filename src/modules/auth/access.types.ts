@@ -32,7 +32,7 @@ export interface KeyScope {
 }
 
 export interface GuardedTarget extends Pick<Target, 'ownerId' | 'namespace'> {
-  /** For servers; absent or null for targets that only owners and grantees can find. */
+  /** Only servers have one: absent or null for targets that only owners and grantees can find. */
   visibility?: Visibility | null;
   granted?: GrantLevel | null;
 }
@@ -169,7 +169,7 @@ interface TargetTerms {
   /** For `qualifiedName`, the namespace is the part before the slash. */
   owner: string;
   missing?: () => DomainError;
-  /** By default that of `missing`, so that a foreign target gets the same response. */
+  /** The error of `missing` by default, so that a foreign target gets the same response. */
   foreign?: () => DomainError;
 }
 
@@ -244,6 +244,6 @@ export interface FoundGrant extends GrantRef {
 export abstract class GrantSource {
   /** @returns null without a grant or without the target. At most 5 s old. */
   abstract find(accountId: string, target: TargetName): Promise<FoundGrant | null>;
-  /** Keeps the order of the questions. */
+  /** Returns grants in the order of the questions. */
   abstract findAll(questions: { accountId: string; target: TargetName }[]): Promise<(FoundGrant | null)[]>;
 }

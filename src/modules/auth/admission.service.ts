@@ -13,7 +13,7 @@ import { actionOf, type AccessRule, type Caller, type Grant } from './access.typ
 import type { Right } from './open-rights.service.js';
 import { RequestLimits } from './request-limits.service.js';
 
-/** Its `params` are missing if no route has its path. */
+/** A request whose path no route has has no `params`. */
 type RoutedRequest = IncomingMessage & { params?: Record<string, string | string[]> };
 
 @Injectable()

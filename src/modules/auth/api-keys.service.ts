@@ -92,7 +92,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.apiKeysRepository.saveLastUses([...batch.keys()], uses);
   });
 
-  /** This check must not close their streams. */
+  /** The check of held keys must not close the streams of other credentials. */
   private otherSources: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
@@ -203,7 +203,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return newKey;
   }
 
-  /** @throws NotFoundError when it was revoked meanwhile */
+  /** @throws NotFoundError when the key was revoked meanwhile */
   async accessOf({ keyId, isOperator }: Caller): Promise<AccessDto> {
     const row = await this.apiKeyRepository.findOne({ where: { id: keyId }, relations: { account: true } });
     if (!row) throw new NotFoundError('API key not found');
@@ -254,7 +254,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return revoked;
   }
 
-  /** At most 5 s old. Null for a disabled account, and when it does not exist. */
+  /** Returns a user at most 5 s old, or null for a disabled or missing account. */
   callerOf(accountId: string): Promise<Person | null> {
     return this.people.get(accountId);
   }

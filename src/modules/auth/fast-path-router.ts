@@ -41,7 +41,7 @@ interface Match {
   params: FastPathRequest['params'];
 }
 
-/** Paths have at most the size of a request head. Clients without a key add to them. */
+/** Each path has at most the size of a request head. Clients without a key add paths. */
 const MATCHES_MAX = 1_000;
 
 /**

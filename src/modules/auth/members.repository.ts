@@ -226,7 +226,7 @@ export class MembersRepository {
     });
   }
 
-  /** Finds them in organizations that the account owns, and for the operator in all. */
+  /** Searches the organizations that the account owns, and all of them for the operator. */
   addedBy(
     accountId: string,
     keyIds: string[],

@@ -69,7 +69,7 @@ export class MembersService {
   }
 
   /**
-   * Another account is invited; the operator adds it directly.
+   * Invites an account that is not a member; the operator adds it directly.
    *
    * @throws NotFoundError, ConflictError
    */

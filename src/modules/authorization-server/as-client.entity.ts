@@ -5,7 +5,7 @@ import { Check, Column, CreateDateColumn, Entity, Index, PrimaryColumn } from 't
 @Index('as_clients_unfinished', ['createdAt'], { where: 'first_used_at IS NULL' })
 @Check('as_clients_source', 'num_nonnulls(sealed, document) = 1')
 export class AsClient {
-  /** For a client id metadata document, its URL. */
+  /** The URL of a client id metadata document is its client id. */
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_clients_pkey' })
   id: string;
 
@@ -16,7 +16,7 @@ export class AsClient {
   @Column('text', { nullable: true })
   document: string | null;
 
-  /** For the limit of registrations. */
+  /** The limit of registrations counts addresses. */
   @Column('text', { nullable: true })
   address: string | null;
 

@@ -381,7 +381,7 @@ export class AuthorizationServerRepository {
     return row?.sealed ?? null;
   }
 
-  /** @returns false when its address has reached the hourly limit */
+  /** @returns false when the address has reached the hourly limit */
   async saveClient(id: string, sealed: string, address: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `INSERT INTO as_clients (id, sealed, address) SELECT $1, $2, $3

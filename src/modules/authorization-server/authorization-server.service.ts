@@ -155,7 +155,7 @@ export class AuthorizationServerService {
     return true;
   }
 
-  /** @returns null if there is no pending authorization in this browser, or it has expired */
+  /** @returns null if this browser has no pending authorization, or an expired one */
   async interaction(request: IncomingMessage, response: ServerResponse): Promise<Interaction | null> {
     if (!this.provider) return null;
     try {

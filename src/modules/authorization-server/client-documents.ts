@@ -28,7 +28,7 @@ const COPY_BYTES_MAX = 8 * 1024;
 const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
-/** At most 64 KB each. */
+/** Each document has at most 64 KB. */
 const REMEMBERED_MAX = 200;
 
 /** Concurrent fetches of a process: in all, and of one host or for one requester. */

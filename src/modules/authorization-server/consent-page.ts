@@ -109,7 +109,7 @@ export function askedPage(env: PageEnv, view: { clientName: string; action: stri
   );
 }
 
-/** Newest first. `older` is the number of the next page; null for none. */
+/** Lists the newest first. `older` is the number of the next page; null without one. */
 export function accessPage(
   { grants, older, isEnded }: { grants: ShownGrant[]; older: number | null; isEnded: boolean },
   formToken: Html,

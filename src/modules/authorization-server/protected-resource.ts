@@ -54,7 +54,7 @@ export function resourceOf(endpoint: McpEndpoint, env: Env): string {
   return issuerOf(env) + pathOfEndpoint(endpoint);
 }
 
-/** Spelt as in the request; safe in a quoted value of a header. */
+/** The host is spelt as in the request; the address is safe in a quoted value of a header. */
 export function metadataUrl(request: IncomingMessage, env: Env): string {
   const [path = ''] = askedUrl(request).split('?');
   return askedOrigin(request, env) + RESOURCE_METADATA + path.replace(/["\\]/g, encodeURIComponent);

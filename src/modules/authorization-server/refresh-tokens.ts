@@ -12,7 +12,7 @@ const SECRET_BYTES = 32;
 const MAC_BYTES = 16;
 
 export class RefreshTokens {
-  /** @param keys the first one signs new tokens, all of them recognise one */
+  /** @param keys the first key signs new tokens, and every key recognises tokens */
   constructor(private readonly keys: readonly Buffer[]) {}
 
   /** @param used null for the first token of the authorization */

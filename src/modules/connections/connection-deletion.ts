@@ -38,7 +38,7 @@ export class ConnectionDeletion implements NamespaceDeletion {
     return { success: true };
   }
 
-  /** @returns false if it does not exist */
+  /** @returns false if the connection does not exist */
   async delete(actor: Actor, id: string): Promise<boolean> {
     const deleted = await this.connectionsRepository.delete(actor, id);
     if (!deleted) return false;

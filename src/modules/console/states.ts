@@ -27,7 +27,7 @@ export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string
   return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
 
-/** A server and a namespace have none of these. */
+/** Servers and namespaces have no status. */
 interface Shown {
   kind?: 'connection' | 'server' | 'namespace';
   status?: { state: string; reason: string; since: string };

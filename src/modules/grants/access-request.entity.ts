@@ -3,7 +3,7 @@ import { Account } from '../auth/account.entity.js';
 import { Server } from '../servers/server.entity.js';
 import { Grant } from './grant.entity.js';
 
-/** Open until it is decided; deleted after 30 days. */
+/** A request is open until it is decided, and deleted after 30 days. */
 @Entity('access_requests')
 @Index('access_requests_open', ['accountId', 'serverId'], { unique: true, where: 'decided_at IS NULL' })
 @Index('access_requests_account', ['accountId', 'createdAt'])

@@ -186,7 +186,7 @@ export class GrantsRepository {
     });
   }
 
-  /** Also deletes the client authorizations that they opened. @returns their targets */
+  /** Also deletes the client authorizations that the grants opened. @returns the targets of the grants */
   async deleteExpired(now: Date): Promise<TargetRef[]> {
     const [deleted] = await this.database.query<[TargetRef[]]>(
       `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE expires_at <= $1 FOR UPDATE SKIP LOCKED)

@@ -27,7 +27,7 @@ import { NotGrantableError } from '../servers/servers.errors.js';
 import { membersOnly } from './grants.docs.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** Applies to each server, connection and namespace. */
+/** The limit applies to each server, connection and namespace. */
 const GRANTS_MAX = 100;
 
 @Injectable()
@@ -44,7 +44,7 @@ export class GrantsService {
     return checkedBody(SetGrantDto, body);
   }
 
-  /** It has the id of the strongest grant; null without one. */
+  /** The grant has the id of the strongest one; null without any. */
   findCurrent(accountId: string, target: TargetName): Promise<FoundGrant | null> {
     return this.grantsRepository.find(accountId, target);
   }

@@ -16,7 +16,7 @@ import { InvocationsService } from './ingest/invocations.service.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall } from './invocation.types.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 
-/** Counted for one connection, over all processes of `WORKERS`. */
+/** The limits count one connection, over all processes of `WORKERS`. */
 const ROWS_A_MINUTE_MAX = 1_000;
 const CHARS_A_MINUTE_MAX = 1024 * 1024;
 

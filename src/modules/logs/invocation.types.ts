@@ -50,7 +50,7 @@ export interface NamedCaller extends CallOrigin {
   credentialName: string | null;
 }
 
-/** Each view has its own values. */
+/** Each view stores its own values. */
 interface InvocationPart {
   /**
    * UUID of version 7 created when the request arrived; its time selects the partition. One per client request and

@@ -15,7 +15,7 @@ export interface NamespaceFilter {
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
-  /** Its rights decide which servers count for `hasServers`. */
+  /** The rights of this caller decide which servers count for `hasServers`. */
   viewer: Caller;
   hasSkills?: boolean;
 }
@@ -28,7 +28,7 @@ export interface NamespaceFilter {
 export class NamespacesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** @returns false if it does not exist */
+  /** @returns false if the namespace does not exist */
   async suspend(actor: Actor, name: string, suspended: Suspension | null): Promise<boolean> {
     const sql = 'UPDATE namespaces SET suspended = $2::jsonb WHERE name = $1 RETURNING id';
     const values = [name, suspended && JSON.stringify(suspended)];
@@ -92,7 +92,7 @@ export class NamespacesRepository {
     });
   }
 
-  /** Includes grants of the servers and connections in them. */
+  /** Includes grants of the servers and connections in the namespaces. */
   async countGrants(namespaceIds: string[]): Promise<number> {
     const [{ grants }] = await this.database.query<[{ grants: number }]>(
       `SELECT count(*)::integer AS grants FROM ${grantsWithinNamespaces} g WHERE g.namespace_id = ANY($1)`,

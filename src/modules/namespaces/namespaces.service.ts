@@ -135,7 +135,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     }
   }
 
-  /** @throws ConflictError while it holds servers */
+  /** @throws ConflictError while the namespace holds servers */
   async remove(actor: Actor, namespace: OwnedNamespace): Promise<DeletedNamespaceDto> {
     const { id, name } = namespace;
     const finish = await this.deletion.prepareDeletion(namespace);

@@ -170,7 +170,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return target;
   }
 
-  /** Describes the client in a message; registers one if there is none yet. @throws OAuthSetupError */
+  /** Describes the client in a message, and registers a client if there is none yet. @throws OAuthSetupError */
   async clientFor(owner: CredentialOwner, request: BeginAuthorization): Promise<string> {
     const { server } = await this.preview(owner, request);
     if (server.adapter !== undefined) return 'The code of the server signs people in: it needs no client.';

@@ -108,7 +108,7 @@ export class CredentialsRepository {
     return unanswered >= 2;
   }
 
-  /** Does nothing if another process has just stored one for the same issuer. */
+  /** Does nothing if another process has just stored a client for the same issuer. */
   async insertClient(client: Partial<OAuthClient>, tx: EntityManager): Promise<void> {
     await tx.createQueryBuilder().insert().into(OAuthClient).values(client).orIgnore().execute();
   }

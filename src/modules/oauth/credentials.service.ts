@@ -146,7 +146,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     };
   }
 
-  /** The returned function revokes them sequentially, in the background. */
+  /** The returned function revokes the tokens sequentially, in the background. */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.database.manager.find(UpstreamCredential, {
       where: { ownerKind: kind, ownerId: In(ownerIds) },

@@ -17,7 +17,7 @@ export interface CredentialOwners {
   isAuthorizationPending(ownerId: string): Promise<boolean>;
   /** Asks whether the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
-  /** For the page that requests the authorization; empty when unknown. */
+  /** The page that requests the authorization shows these names; empty when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
   /** Resumes a release, for example. */
   handleAuthorization(ownerId: string): Promise<void>;
@@ -39,7 +39,7 @@ export interface BeginAuthorization {
   upstreamUrl: string;
   /** Null without such a header. */
   challenge: string[] | null;
-  /** Such as `acme/weather`. */
+  /** An identity such as `acme/weather`. */
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;
@@ -48,7 +48,7 @@ export interface BeginAuthorization {
 }
 
 export interface PreregisteredClient {
-  /** As the metadata of the authorization server spells it. */
+  /** The issuer is spelt as in the metadata of the authorization server. */
   issuer: string;
   clientId: string;
   /** Null for a public client. */

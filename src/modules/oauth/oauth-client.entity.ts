@@ -24,7 +24,7 @@ export class OAuthClient {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** As the metadata of the authorization server spells it. */
+  /** The issuer is spelt as in the metadata of the authorization server. */
   @Column('text')
   issuer: string;
 

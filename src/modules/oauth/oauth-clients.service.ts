@@ -21,7 +21,7 @@ import { OAuthClient } from './oauth-client.entity.js';
 /** A client is not used for a new authorization if its secret expires sooner. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
-/** Applies to forgotten clients of one issuer. */
+/** A forgotten client is registered again at most this often at one issuer. */
 const REGISTRATION_EVERY_MS = 24 * 60 * 60_000;
 
 type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
@@ -41,12 +41,12 @@ export class OAuthClientsService {
     private readonly env: Env,
   ) {}
 
-  /** Called by modules/connections at startup. */
+  /** `modules/connections` calls this at startup. */
   provideAdapters(find: AdapterFinder): void {
     this.findAdapter = find;
   }
 
-  /** @throws TokenEndpointUnreachableError if there is no adapter, or a value it needs is missing */
+  /** @throws TokenEndpointUnreachableError without an adapter, and without a value that the adapter needs */
   async adapterOf({ id }: CredentialOwner): Promise<AuthAdapter> {
     let adapter: AuthAdapter | null;
     try {
@@ -137,7 +137,7 @@ export class OAuthClientsService {
     }
   }
 
-  /** Decides by the metadata; false if a user must enter a client. */
+  /** The metadata decides; false if a user must enter a client. */
   async isObtainable(server: AuthorizationServer): Promise<boolean> {
     if (server.adapter !== undefined || server.registrationEndpoint !== null) return true;
     if (server.readsClientDocuments && this.documentUrl !== null) return true;

@@ -35,7 +35,7 @@ export function storedTokens(
   };
 }
 
-/** For an adapter, the name of its registry server. */
+/** Returns the name of the registry server for an adapter. */
 export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
   return server.adapter ?? new URL(server.issuer).host;
 }

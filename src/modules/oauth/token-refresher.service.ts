@@ -55,7 +55,7 @@ export interface RefreshRequest {
   host: string;
   /** Absent for a token that is due. */
   rejected?: string;
-  /** Called once for an attempt, before any of its callers continues. */
+  /** An attempt calls it once, before any of its callers continues. */
   onSettled: () => void;
 }
 
@@ -283,7 +283,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   }
 }
 
-/** Keeps newer tokens. */
+/** Does not overwrite newer tokens. */
 async function write(tx: EntityManager, row: UpstreamCredential, before: number): Promise<void> {
   const { sealedTokens, scopes, resource, expiresAt, dueAt, generation, refreshedAt, failures, retryAt } = row;
   await tx.update(
@@ -293,7 +293,7 @@ async function write(tx: EntityManager, row: UpstreamCredential, before: number)
   );
 }
 
-/** Another process was faster, a user must authorize again, or a pause is running. */
+/** Returns null if a request is needed: no other process was faster, no user must authorize again, and no pause is running. */
 function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: Vault): RefreshOutcome | null {
   const oldTokens = openTokens(row, vault);
   if (!oldTokens) return { kind: 'required', message: `The authorization at ${issuerOf(row)} has ended.` };

@@ -236,7 +236,7 @@ function keysSection({ apiKeys, root }: MeView, forms: FormsView): Html {
   );
 }
 
-/** In the order in which a `User-Agent` is searched: most also name others. */
+/** The order is that in which a `User-Agent` is searched: most also name others. */
 const BROWSERS = {
   Edge: /\bEdg/,
   Opera: /\bOPR\//,
@@ -253,7 +253,7 @@ const SYSTEMS = {
   Linux: /Linux/,
 };
 
-/** Such as "Firefox on Linux"; the beginning of an unknown `User-Agent`. */
+/** Returns a name such as "Firefox on Linux"; the beginning of an unknown `User-Agent`. */
 export function browserOf(agent: string): string {
   const nameIn = (names: Record<string, RegExp>) => Object.entries(names).find(([, sign]) => sign.test(agent))?.[0];
   const [browser, system] = [nameIn(BROWSERS), nameIn(SYSTEMS)];

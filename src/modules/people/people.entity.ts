@@ -9,7 +9,7 @@ export class Person {
   @PrimaryColumn('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** In the form of `PasswordsService`; null for a user who signs in with an API key only. */
+  /** The hash has the form of `PasswordsService`; null for a user who signs in with an API key only. */
   @Column('text', { name: 'password_hash', nullable: true })
   passwordHash: string | null;
 
@@ -82,7 +82,7 @@ export class Invitation {
   @Column('uuid')
   id: string;
 
-  /** Only this account can accept the invitation, without a link; null for the holder of the link. */
+  /** Only this account can accept the invitation, without a link. Null for the holder of the link. */
   @ForeignKey(() => Account, { name: 'invitations_invited_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'invited_id', nullable: true })
   invitedId: string | null;

@@ -11,9 +11,9 @@ import type { SessionCaller } from '../auth/access.types.js';
 import type { Session } from './people.entity.js';
 
 export interface NewSession extends Pick<Session, 'hash' | 'accountId' | 'keyId' | 'address' | 'agent'> {
-  /** As stored when the password was checked; null for a key. */
+  /** The hash as stored when the password was checked; null for a key. */
   passwordHash: string | null;
-  /** For a user who signs in through another service; absent for a password and a key. */
+  /** Only for a user who signs in through another service; absent for a password and a key. */
   hours?: number;
 }
 
@@ -217,7 +217,7 @@ export class PeopleRepository {
     });
   }
 
-  /** @returns its expiry; `full` at the limit, and null if the creator is not allowed to invite */
+  /** @returns the expiry; `full` at the limit, and null if the creator is not allowed to invite */
   addMemberInvitation(actor: Actor, organizationId: string, role: Role, hash: Buffer): Promise<Date | 'full' | null> {
     return transactionOf(this.database, actor, async (tx) => {
       // Locked, so that two concurrent requests count each other.
@@ -247,7 +247,7 @@ export class PeopleRepository {
     return row ?? null;
   }
 
-  /** @returns false when it was revoked or expired meanwhile */
+  /** @returns false when the invitation was revoked or expired meanwhile */
   useInvitation(hash: Buffer, accountId: string, passwordHash: string): Promise<boolean> {
     return transactionOf(this.database, { accountId }, async (tx) => {
       // Locked first, as when revoking invitations.
@@ -275,7 +275,7 @@ export class PeopleRepository {
   }
 }
 
-/** Keeps out other changes of the account's password, sessions and invitations. Null without the account. */
+/** Locks out other changes of the account's password, sessions and invitations. Returns null without the account. */
 async function lockAccount(tx: EntityManager, accountId: string): Promise<{ isDisabled: boolean } | null> {
   const [row] = await tx.query<{ isDisabled: boolean }[]>(
     'SELECT disabled_at IS NOT NULL AS "isDisabled" FROM accounts WHERE id = $1 FOR NO KEY UPDATE',

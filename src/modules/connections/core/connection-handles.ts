@@ -29,7 +29,7 @@ import { ConnectionsRepository, type ChangedConnection } from './connection.repo
 import { ResourceNotFoundError } from './connections.errors.js';
 import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 
-/** Each can have several upstream sessions. */
+/** Each handle can have several upstream sessions. */
 const HANDLES_MAX = 50_000;
 
 export type ConnectionHandle = UpstreamHandle<ConnectionOwner>;

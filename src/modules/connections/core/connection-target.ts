@@ -44,7 +44,7 @@ function targetsOf({ mcpUrl, server, source }: SetConnectionDto): string[] {
   return Object.entries({ mcpUrl, server, source }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }
 
-/** @throws InvalidInputError unless there is exactly one, all other members fit it, and it fits the transport */
+/** @throws InvalidInputError unless the body names exactly one target that fits its transport and all other members */
 export function requireNewTarget(body: SetConnectionDto): RequestedTarget {
   const targets = targetsOf(body);
   if (body.transport === 'uplink') {

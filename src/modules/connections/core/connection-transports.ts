@@ -79,7 +79,7 @@ export class ConnectionTransports implements OnModuleInit {
     return this.serverChannelsService.channelFor(serverId, { id, accountId, serverName, headers, query, bearer });
   }
 
-  /** @returns undefined if the connection's own headers authorize it */
+  /** @returns undefined if the connection's own headers authorize its requests */
   private bearerOf(id: string, headers: Record<string, string>): Bearer | undefined {
     if (headers.authorization !== undefined) return undefined;
     const owner = { kind: 'connection', id } as const;

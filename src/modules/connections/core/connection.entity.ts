@@ -35,7 +35,7 @@ interface ConnectionRef extends Pick<
 
 interface StepUp {
   at: string;
-  /** As in the challenge. */
+  /** The scopes are spelt as in the challenge. */
   scopes: string;
 }
 

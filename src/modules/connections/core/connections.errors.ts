@@ -9,7 +9,7 @@ import { InputInvalidError, InputRequiredError, type RequiredInputs } from '../.
 
 export interface SetupWays {
   url: (holder: LinkHolder) => string;
-  /** Opens only for a person signed in as the holder. */
+  /** The page opens only for a person signed in as the holder. */
   personUrl: (holder: LinkHolder) => Promise<string>;
   namespace: string;
   ownerName: string;
@@ -73,7 +73,7 @@ export class ConnectionInputError extends McpRefusal {
     return new GuestInputError(ownerMust(ways.ownerName, 'input_required'));
   }
 
-  /** Includes the content of `data`, for clients that do not read it. */
+  /** Includes the content of `data`, for clients that do not read `data`. */
   get fullMessage(): string {
     return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl ?? SETUP_PAGE} in a browser.`;
   }
@@ -160,7 +160,7 @@ export class InvalidSourceError extends DomainError {
   }
 }
 
-/** Only callers that can manage the connection get the link. */
+/** Only callers that can manage the connection get the setup link. */
 export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
     return new ConnectionAuthRequiredError(failure, ways);

@@ -6,7 +6,7 @@ import { jsonIn } from '../../../platform/text/json-bounds.js';
 
 const PREFIX = 'metadata.';
 
-/** Each adds one or two containment tests. */
+/** Each filter adds one or two containment tests. */
 const FILTERS_MAX = 16;
 
 export interface MetadataFilter {

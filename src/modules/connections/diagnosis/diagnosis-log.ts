@@ -17,7 +17,6 @@ export class StepFailedError extends Error {
   }
 }
 
-/** Keeps the steps of a diagnosis without the secrets that the connection sends. */
 export class DiagnosisLog {
   readonly steps: DiagnosisStepDto[] = [];
   private readonly secrets: string[];

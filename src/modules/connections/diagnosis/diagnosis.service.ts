@@ -147,7 +147,7 @@ export class DiagnosisService {
     };
   }
 
-  /** @returns the step at which an authorization would stop; null if it can begin */
+  /** @returns the step at which an authorization would stop; null if an authorization can begin */
   private async probeLogin(
     target: ConnectionTarget,
     reason: Error,
@@ -240,7 +240,7 @@ export class DiagnosisService {
   }
 }
 
-/** Used unless the status has more precise advice. */
+/** This advice applies unless the status has more precise advice. */
 const advice: Partial<Record<DiagnosisStepName, string>> = {
   dns: 'check the host name, and that DNS of the service knows it.',
   guard: 'use a public address, or ask the operator to allow this one in EGRESS_ALLOW.',

@@ -5,7 +5,7 @@ import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 /** Requests of a namespace to the language model on one day. Only the current day is stored. */
 @Entity('simulator_days')
 export class SimulatorUsage {
-  /** By the database's clock. */
+  /** The clock of the database decides the day. */
   @PrimaryColumn('date')
   day: string;
 
@@ -47,7 +47,7 @@ export class MockCall {
   @Column('text')
   tool: string;
 
-  /** Each is null when longer than 16 KB of JSON. Sealed by the vault for the connection's row. */
+  /** Arguments and result, each null when longer than 16 KB of JSON. Sealed by the vault for the connection's row. */
   @Column('text')
   sealed: string;
 

@@ -21,7 +21,7 @@ import { Connection } from '../core/connection.entity.js';
 
 const AGGREGATES_MAX = 1_000;
 
-/** Keeps the newest: a namespace can have a million connections. */
+/** An aggregate has the newest connections: a namespace can have a million. */
 const MEMBERS_MAX = 1_000;
 
 /** Each list has up to some hundred KB. */
@@ -44,7 +44,7 @@ export class NamespaceMembers implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
-  /** Needs no query if they were read in the last 5 s. */
+  /** Needs no query if the members were read in the last 5 s. */
   async membersOf(namespaceId: string): Promise<AggregateMembers> {
     return (await this.cachedMembers.get(namespaceId)) ?? { members: [], isCut: false };
   }

@@ -26,7 +26,7 @@ import {
 } from './recheck.repository.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 
-/** At most half of them run at one host or for one account. */
+/** At most half of the checks run at one host or for one account. */
 const CHECKS_MAX = 4;
 
 /** Connections to one public URL cost one dial. */

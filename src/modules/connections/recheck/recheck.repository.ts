@@ -14,7 +14,7 @@ export function sweepPauseMs(): number {
   return SWEEP_PAUSE_MS * (1 + Math.random() / 2);
 }
 
-/** Connections that share a public URL with one of them are claimed as well. */
+/** Connections that share a public URL with one of the batch are claimed as well. */
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
 

@@ -110,7 +110,7 @@ export function mergedValues(
   return key.value === '' ? next : { ...next, headers: { ...next.headers, [key.header.toLowerCase()]: key.value } };
 }
 
-/** Checks the values as a whole, besides those of single fields; null if they are valid. */
+/** Checks the values as a whole, besides those of single fields, and returns null if they are valid. */
 export function valuesFault({ headers, query }: StoredValues): string | null {
   const fault = headersFault(headers) ?? queryFault(query);
   return fault === null ? null : 'These values are too long or too many to be stored together.';

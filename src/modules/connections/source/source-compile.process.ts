@@ -12,7 +12,7 @@ export interface SourceCompileRequest {
 
 export type SourceCompileAnswer = { code: string; isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
 
-/** Every module can import these, bundled with their own dependencies. */
+/** Every module can import these packages, bundled with their own dependencies. */
 const PACKAGE = /^(?:zod|@modelcontextprotocol\/sdk)(?:\/|$)/;
 
 const PACKAGE_FILE = /\/node_modules\/(?:zod|@modelcontextprotocol\/sdk)\//;

@@ -36,7 +36,7 @@ const RESERVED_MB = 512;
 const CODE = 'dist/src';
 const SCRIPT = 'modules/connections/source/source-compile.process.js';
 
-/** Each namespace gets at most half of them. */
+/** Each namespace gets at most half of the compilations. */
 const CONCURRENT_MAX = 2;
 const SLOT_WAIT_MS = 15_000;
 

@@ -238,7 +238,7 @@ export function resultText({ error, result, text }: McpReply): string {
   return result ? slice(text, result) : '{}';
 }
 
-/** @throws the error of `work` with a message that includes its `data` */
+/** @throws the error of `work` with a message that includes the `data` of the error */
 function withFullMessage<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw fullMessage(error);
@@ -249,7 +249,7 @@ function fullMessage(error: unknown): unknown {
   return error instanceof ConnectionInputError ? new ConnectionInputRequiredError(error) : error;
 }
 
-/** @throws ResourceNotFoundError if the upstream lists none, UpstreamFailure */
+/** @throws ResourceNotFoundError if the upstream lists no tool at the path, UpstreamFailure */
 async function nameOf(
   handle: ConnectionHandle,
   path: string,

@@ -50,7 +50,7 @@ export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleIn
     };
   }
 
-  /** @throws UplinkDisconnectedError if there is none, and the errors of `work` */
+  /** @throws UplinkDisconnectedError without a tunnel, and the errors of `work` */
   private async runOnTunnel<T>(id: string, work: (channel: Channel) => Promise<T>): Promise<T> {
     for (let isRetry = false; ; isRetry = true) {
       try {

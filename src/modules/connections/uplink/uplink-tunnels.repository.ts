@@ -108,7 +108,7 @@ export class UplinkTunnelsRepository {
   /**
    * Also sets the status of the connections.
    *
-   * @returns the connections that were changed, without replaced tunnels
+   * @returns the changed connections: a replaced tunnel changes none
    */
   async release(names: TunnelName[], { state, reason, message }: ConnectionStatus): Promise<ChangedConnection[]> {
     if (names.length === 0) return [];

@@ -97,7 +97,7 @@ export class UplinkGateway {
     );
   }
 
-  /** @returns null if the peer has closed it */
+  /** @returns null if the peer has closed the socket */
   private accept(request: IncomingMessage, socket: Duplex, head: Buffer): WebSocket | null {
     let opened: WebSocket | null = null;
     this.server ??= new (ws().WebSocketServer)({

@@ -58,7 +58,7 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   role: Role | null;
   /** The strongest first; null without any. */
   grants: UsableGrant[] | null;
-  /** Only for `namespace`. */
+  /** Set only for a `namespace`. */
   connections: number | null;
   /** Null if nothing is pending. */
   waiting: UsableWaitingDto | null;
@@ -67,7 +67,7 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   state: string | null;
   reason: string | null;
   since: Date | null;
-  /** For connections: used by the setup page. */
+  /** The setup page of a connection uses it. */
   id: string | null;
   setupEpoch: number | null;
   serverInfo: ServerInfo | null;

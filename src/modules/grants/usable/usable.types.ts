@@ -1,3 +1,3 @@
-/** In the order in which they are counted. */
+/** The order is that in which rows are counted. */
 export const usableStates = ['needs', 'works', 'broken', 'unused'] as const;
 export type UsableState = (typeof usableStates)[number];

@@ -4,7 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { uuidV7 } from '../../../platform/database/uuid-v7.js';
 import type { Invocation } from '../invocation.types.js';
 
-/** In bytes, for all waiting batches; one account gets at most a quarter. */
+/** The size of all waiting batches in bytes; one account gets at most a quarter. */
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
 /** The size without the payload: it limits the number of rows, whose sizes each insert sums up. */

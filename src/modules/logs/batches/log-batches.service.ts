@@ -24,7 +24,7 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { LogsQueue } from './logs.queue.js';
 import { StorageSpace } from '../../../platform/blobs/storage-space.js';
 
-/** Applies to a request that found no room. */
+/** A client retries a request that found no room. */
 const RETRY_AFTER_SECONDS = 5;
 
 @Injectable()

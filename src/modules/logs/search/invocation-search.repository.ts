@@ -21,7 +21,7 @@ import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, wholeHoursOf, type InvocationQuery } from './invocation-query.js';
 
-/** For more matches of a filter, `totalIsExact` is false. */
+/** If a filter has more matches, `totalIsExact` is false. */
 const TOTAL_MAX = 10_000;
 
 /** Read first, without the search index: enough to find 1,000 matches if every fourth has the word. */
@@ -29,7 +29,7 @@ const NEAREST_MAX = 4_000;
 
 const CALLS_MAX = 1_000;
 
-/** Limits a search, and the wait for others. With a server and a day, a search takes milliseconds. */
+/** Limits a search, and the wait for other searches. With a server and a day, a search takes milliseconds. */
 const SEARCH_MS_MAX = 10_000;
 
 class SearchTooLongError extends errorOf('timeout') {}
@@ -39,7 +39,7 @@ const QUERY_CANCELED = '57014';
 /** `method` is null while only later parts have arrived. */
 export type FoundInvocation = Omit<Invocation, 'serverId' | 'at' | 'caller'> & { at: Date; caller: NamedCaller | null };
 
-/** Changes when a part is added to the server's view. */
+/** The version changes when a part is added to the server's view. */
 export interface InvocationVersion {
   id: string;
   version: number;
@@ -105,7 +105,7 @@ interface Partitions {
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-/** Includes the string itself, which can be an id. Undefined without a filter. */
+/** The string itself can be an id. Undefined without a filter. */
 async function callerIds(tx: EntityManager, { caller }: InvocationQuery): Promise<string[] | undefined> {
   if (caller === undefined) return undefined;
   const accounts = await tx.query<{ id: string }[]>('SELECT id FROM accounts WHERE name = $1', [caller]);

@@ -9,7 +9,7 @@ import { toInvocationDto } from '../search/runtime-logs.service.js';
 /** Messages are lost while the queue's store is unavailable. */
 const POLL_MS = 5_000;
 
-/** Applies however busy the server is. */
+/** The interval applies however busy the server is. */
 const QUERY_EVERY_MS = 1_000;
 
 /** Age up to which invocations are sent, or sent again after parts are added: longer than any call. */
@@ -31,7 +31,7 @@ export interface Followed {
  * that reconnects receives the invocations since its last event.
  */
 export class LogStream extends EventStream {
-  /** By invocation id. */
+  /** The sent versions by invocation id. */
   private sent = new Map<string, number>();
 
   constructor(
@@ -71,7 +71,7 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** Only the newest 1,000 are sent. */
+  /** Only the newest 1,000 invocations are sent. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
     return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);

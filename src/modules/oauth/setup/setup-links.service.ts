@@ -39,7 +39,7 @@ export class SetupLinksService implements OnModuleInit {
     return this.signedUrls.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
-  /** Opens only in a browser that is signed in as the holder. */
+  /** The link opens only in a browser that is signed in as the holder. */
   async personUrl(link: SetupLink): Promise<string> {
     // A link for a disabled account is invalid, and its epoch is outdated when the account is enabled again.
     const { loginsEpoch } = (await this.apiKeysService.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };

@@ -80,7 +80,7 @@ function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   return html`<div class="who">${iconUrl !== undefined && html`<span class="tile large"><img src="${iconUrl}" alt=""></span>`}<p>${description}</p></div>`;
 }
 
-/** Shown if the page otherwise shows the name of the connection. */
+/** The name is shown if the page otherwise shows the name of the connection. */
 function ownName({ name, title }: PageServer): Html | null {
   return name && title && name !== title ? html` (${title})` : null;
 }
@@ -116,7 +116,7 @@ ${identity(view)}`,
 
 const ENTER_AGAIN = 'Enter it again: it is not shown here.';
 
-/** For inputs that browsers must not fill in or correct. */
+/** Browsers must not fill in or correct these inputs. */
 const PLAIN = html`autocomplete="off" spellcheck="false"`;
 
 /** The issuer is sent as well: a client is stored only for the server that this page named. */
@@ -183,7 +183,7 @@ export function readClient(form: URLSearchParams, { state }: ClientRequest): Sub
   return { client: { issuer, clientId, clientSecret: secret === '' ? null : secret } };
 }
 
-/** Also true if the form has fields for a client and nothing was filled in. */
+/** Returns true as well if the form has fields for a client and nothing was filled in. */
 export function isForClient(form: URLSearchParams): boolean {
   const hasClient = [clientFields.id, clientFields.secret].some((name) => (form.get(name)?.trim() ?? '') !== '');
   return hasClient || (form.has(clientFields.id) && !hasOtherValues(form));

@@ -54,7 +54,7 @@ export interface SetupPageOwner<Row> {
   submit(row: Row, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer>;
 }
 
-/** By the kind in the link. */
+/** The key is the kind in the link. */
 export const pageOwners = {
   authorizations: Symbol('SetupPageOwner of authorizations'),
   connections: Symbol('SetupPageOwner of connections'),
@@ -68,7 +68,7 @@ export type SetupAnswer = { view: SetupView; status: 200 | 422 } | { redirect: s
 
 export type SetupView = SetupMessage | SetupResult | AuthorizeView | FormView;
 
-/** Explains that no step is needed, or none is possible. */
+/** The page explains that no step is needed, or none is possible. */
 export interface SetupMessage {
   kind: 'message';
   title: string;
@@ -76,16 +76,16 @@ export interface SetupMessage {
   note?: string;
 }
 
-/** Shown after an authorization or working values were stored. */
+/** The page is shown after an authorization or working values were stored. */
 export interface SetupResult extends PageServer {
   kind: 'authorized' | 'connected';
 }
 
 export interface PageServer {
-  /** Such as `acme/mail-ann`: a detail of the page. */
+  /** A detail of the page, such as `acme/mail-ann`. */
   label: string;
   name?: string;
-  /** For hosted code, the name of its server. */
+  /** The name of the server stands for the host of hosted code. */
   upstreamHost: string;
   /** The server's own name: as it reports it, as the registry displays it, or from its metadata. */
   title?: string;
@@ -135,18 +135,18 @@ export interface FormView extends PageServer {
   epoch: number;
   reason: string;
   fields: SetupField[];
-  /** Set where the user must enter a client. */
+  /** Set only where the user must enter a client. */
   client: ClientRequest | null;
   /** Concerns the form as a whole; null without an error. */
   fault: string | null;
   note?: string;
 }
 
-/** For a key or token in a header that the user names. */
+/** The fields of a key or token in a header that the user names. */
 export const keyFields = { name: 'key.header', value: 'key.value' } as const;
 
 export interface SetupField {
-  /** In the form, such as `headers.X-Token`. */
+  /** The name in the form, such as `headers.X-Token`. */
   name: string;
   label: string;
   description?: string;
@@ -154,7 +154,7 @@ export interface SetupField {
   isSecret: boolean;
   /** The only allowed values; null for any. */
   allowed: string[] | null;
-  /** Used where any value is allowed; `lines` for long text. */
+  /** The control is used where any value is allowed; `lines` is for long text. */
   control: 'line' | 'lines' | 'number' | 'integer' | 'date' | 'email' | 'url';
   limits: Partial<Record<'min' | 'max' | 'minlength' | 'maxlength', number>>;
   /** The form shows it where no value is stored; undefined without one and for a secret. */
@@ -166,9 +166,8 @@ export interface SetupField {
   fault: string | null;
 }
 
-/** For a user who registers a client at an authorization server. */
 export interface ClientRequest {
-  /** As the metadata of the authorization server spells it. */
+  /** The issuer is spelt as in the metadata of the authorization server. */
   issuer: string;
   redirectUri: string;
   /**

@@ -1,7 +1,7 @@
 /** A pattern that needs a longer string is unsupported. */
 const CHARS_MAX = 10_000;
 
-/** In order of preference: ASCII, letters and digits first. */
+/** The order is that of preference: ASCII, letters and digits first. */
 const CHARS = ['a', 'A', '0', '-', ...Array.from({ length: 95 }, (_none, at) => String.fromCharCode(32 + at))];
 
 const ATOM = /\\[^]|\[\^?(?:\\[^]|[^\]\\])*\]|\((?:\?:)?|[^]/y;

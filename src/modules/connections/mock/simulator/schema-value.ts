@@ -33,7 +33,7 @@ export function valueFor(schema: unknown, hint?: unknown): unknown {
 /**
  * Uses the known values unless they cannot satisfy the schema.
  *
- * @throws UnsatisfiableError if none is found
+ * @throws UnsatisfiableError if no value is found
  */
 export function satisfyingValue(schema: unknown, check: SchemaCheck | null, preferred: unknown): unknown {
   for (const hint of preferred === undefined ? [undefined] : [preferred, undefined]) {
