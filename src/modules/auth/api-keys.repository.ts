@@ -255,7 +255,7 @@ export class ApiKeysRepository {
           [accountId, keyId, made, caller.isOperator],
         );
         revoked.push(...rows.map(({ id }) => id));
-        // Again: a key of the chain may have created one while this statement waited for its lock. It can create none now.
+        // Again: a key of the chain might have created another one while this statement waited for its lock. It can create no more now.
         if (rows.length === 0 || !made) break;
       }
       if (!made) return { revoked, makers: [], operators: [], others: 0 };

@@ -151,7 +151,7 @@ export class MembersService {
 
   /**
    * Gives an account the memberships of a source, such as the groups of a directory, and removes others that the source set before.
-   * Memberships set by people stay as they are, and so does the last owner.
+   * Memberships set by people remain, and so does the last owner.
    *
    * @param newRoles by the name or id of the organization
    * @returns messages about what was not possible

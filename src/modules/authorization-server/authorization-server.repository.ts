@@ -236,7 +236,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** True if a refresh token of this authorization whose row was deleted was replaced long ago: so was one whose row still exists. */
+  /** True if a stored refresh token of this authorization was replaced long ago: a token whose row was deleted is even older. */
   async isLongReplaced(grantId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM as_records WHERE grant_id = $1 AND kind = 'RefreshToken' AND grace_until <= now() LIMIT 1`,

@@ -3,11 +3,11 @@
  * `jwks_uri`.
  *
  * Anybody can name a URL, so requests have their own egress policy: https on port 443, no private address (not even those of
- * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. Rejections by the limits are not cached.
+ * `EGRESS_ALLOW`), no redirect, at most 64 KB and 5 s. A rejection by the limits of fetches is not cached.
  *
  * A good copy is valid for 5 minutes, a failure for 60 s, during which the last good copy is used, then a pinned document; after 404 or 410
- * none is. Without a copy it throws a ClientDocumentError, whose message does not say why a host is unreachable, which would reveal names
- * of the internal network.
+ * no copy is used. Without a copy it throws a ClientDocumentError, whose message does not say why a host is unreachable, which would reveal
+ * names of the internal network.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';

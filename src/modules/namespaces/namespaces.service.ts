@@ -1,6 +1,7 @@
 /**
  * The first account to claim a name gets it; claiming one's own changes nothing. Deletion includes skills and connections, and the module
- * that has them revokes their tokens (`NamespaceDeletion`). Servers prevent it, by a foreign key, including one created concurrently.
+ * that has them revokes their tokens (`NamespaceDeletion`). Servers prevent the deletion, by a foreign key, including one created
+ * concurrently.
  *
  * Fails: 409 "already exists" for the name of another account (published tools look for these words), 409 while servers exist, 400 for
  * malformed and reserved names, and the quota of the account.

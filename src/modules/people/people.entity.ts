@@ -48,7 +48,7 @@ export class Session {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** Up to an hour behind. */
+  /** The value can be up to an hour old. */
   @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, default: () => 'now()' })
   lastUsedAt: Date;
 

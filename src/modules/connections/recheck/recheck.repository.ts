@@ -53,8 +53,8 @@ export class RechecksRepository {
   }
 
   /**
-   * Moves `next_check_at` past the end of the check, so that another process claims the connections of one that dies. Claims run one at a
-   * time, so that one process gets all connections to one public URL.
+   * Moves `next_check_at` past the end of the check, so that another process claims the connections of a process that dies. Claims run one
+   * at a time, so that one process gets all connections to one public URL.
    */
   claimDue(): Promise<ClaimedConnection[]> {
     return this.database.transaction(async (tx) => {

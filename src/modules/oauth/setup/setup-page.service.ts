@@ -21,7 +21,7 @@ export interface AuthorizationOffer {
   form: Omit<FormView, 'kind' | 'reason' | 'client' | 'fault' | 'note'>;
 }
 
-/** Stores and registers nothing before its form is submitted. */
+/** Stores and registers nothing before the form of the page is submitted. */
 @Injectable()
 export class SetupPageService {
   constructor(

@@ -48,7 +48,7 @@ export interface SetupPageOwner<Row> {
   /**
    * @param form empty for a page with a button only
    * @param cookie identifies the browser
-   * @param holder of the link; an authorization that begins has the same
+   * @param holder of the link; an authorization that begins gets the same holder
    * @throws SetupPageError
    */
   submit(row: Row, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer>;
