@@ -182,7 +182,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<CreatedApiKeyDto> {
     const newKey = await this.accountLimitsService.createWithinQuota({ accountId }, { apiKeys: 1 }, () =>
       transactionOf(this.apiKeyRepository, caller, async (tx) => {
-        // Both in the order in which a revocation locks them.
+        // Locks both keys in the order of a revocation.
         await this.apiKeysRepository.lock(tx, [keyId, makerKeyOf(caller) ?? keyId]);
         const old = await tx.findOne(ApiKey, { where: { id: keyId, accountId }, lock: { mode: 'for_no_key_update' } });
         if (!old) throw new NotFoundError('API key not found');

@@ -46,7 +46,7 @@ const IS_GOOD = `g.expires_at > now() AND a.disabled_at IS NULL AND a.credential
 
 export interface TokenRow {
   grantId: string;
-  /** Null for an authorization by password. */
+  /** Null if the session began with a password. */
   rootKeyId: string | null;
   accountId: string;
   expiresAt: Date;

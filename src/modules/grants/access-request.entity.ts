@@ -35,7 +35,7 @@ export class AccessRequest {
   @Column('uuid', { name: 'decided_by', nullable: true })
   decidedBy: string | null;
 
-  /** Null for a grant. */
+  /** The reason of a rejection; null for a grant. */
   @Column('text', { nullable: true })
   answer: string | null;
 

@@ -37,7 +37,7 @@ export interface OAuthChoice {
 
 export interface BeginAuthorization {
   upstreamUrl: string;
-  /** Null without such a header. */
+  /** The `WWW-Authenticate` headers of a 401 or 403; null without any. */
   challenge: string[] | null;
   /** An identity such as `acme/weather`. */
   label: string;

@@ -53,7 +53,7 @@ export interface RefreshRequest {
   id: string;
   generation: number;
   host: string;
-  /** Absent for a token that is due. */
+  /** The token that an upstream just rejected; absent for a token that is due. */
   rejected?: string;
   /** An attempt calls it once, before any of its callers continues. */
   onSettled: () => void;

@@ -52,7 +52,7 @@ export interface RestToolCall {
   path: string;
   /** JSON; empty means `{}`. */
   body: string;
-  /** Null: Slipway itself. */
+  /** Null stands for Slipway itself. */
   caller: Caller | null;
   cancellation: Cancellation;
 }

@@ -24,7 +24,7 @@ export interface TunnelOwner {
 export interface TunnelClaim {
   /** The epoch of the claiming process is still valid. */
   isCurrent: boolean;
-  /** Null if another tunnel is open, or the epoch is not valid. */
+  /** The number of the new tunnel; null if another one is open, or the epoch is not valid. */
   tunnel: string | null;
 }
 

@@ -12,7 +12,7 @@ import { usableStates, type UsableState } from './usable.types.js';
 export interface UsableFilter {
   section: UsableSection;
   accountId: string;
-  /** Null: in all namespaces. */
+  /** Null stands for all namespaces. */
   namespaces: string[] | null;
   q?: string;
   /** An id or a name. */

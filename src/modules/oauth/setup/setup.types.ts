@@ -123,7 +123,7 @@ export interface AuthorizeView extends PageServer {
   /** Not always the issuer's own host. */
   signInHost: string;
   scopes: string[];
-  /** Absent for owners other than connections. */
+  /** The owner's choice; absent for owners other than connections. */
   chosen?: { issuer?: string; clientId?: string };
   /** Absent if the button posts to the address of the page. */
   epoch?: number;
