@@ -40,9 +40,9 @@ export class MembersService {
   ) {}
 
   /**
-   * The operator manages its members as an owner does.
+   * The operator manages members as an owner does.
    *
-   * @returns null if it does not exist or the caller is not a member
+   * @returns null if the organization does not exist or the caller is not a member
    */
   async find(caller: Caller, nameOrId: string): Promise<{ id: string; name: string; role: Role } | null> {
     const organization = STORABLE.test(nameOrId) ? await this.membersRepository.find(nameOrId) : null;

@@ -204,7 +204,7 @@ export class AuthorizationServerRepository {
    * Using a refresh token invalidates its predecessor after 60 s. Locks the authorization first, as its deletion does, then rows from the
    * successor to its predecessor, so that two statements never deadlock.
    *
-   * @returns false when it had been used before, or no longer exists
+   * @returns false when the code or token had been used before, or no longer exists
    */
   async consume(kind: string, hash: Buffer): Promise<boolean> {
     const rows = await this.database.query<{ isFirst: boolean }[]>(

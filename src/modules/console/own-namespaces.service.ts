@@ -30,7 +30,9 @@ export class OwnNamespacesService {
   }
 
   /**
-   * @param name of the new one; '' for that of the account if it is free
+   * Returns the oldest namespace, or creates one.
+   *
+   * @param name of the new namespace; '' for that of the account if it is free
    * @throws ConflictError, InvalidInputError for the name
    */
   async first(person: SessionCaller, name = ''): Promise<string> {

@@ -86,7 +86,7 @@ export class AccessRequestsRepository {
 
   /**
    * @param answer the reason of a rejection; null for a grant
-   * @returns false when it was decided or deleted meanwhile
+   * @returns false when the request was decided or deleted meanwhile
    */
   async decide(
     id: string,

@@ -67,7 +67,7 @@ export class AccessRequestsService {
   }
 
   /**
-   * @throws NotFoundError; ConflictError when it was already decided or the server has too many grants; InvalidInputError; GrantLevelError
+   * @throws NotFoundError; ConflictError when the request was already decided or the server has too many grants; InvalidInputError; GrantLevelError
    * for a grant by a caller who only manages the server
    */
   async decide(

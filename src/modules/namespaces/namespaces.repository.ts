@@ -66,7 +66,7 @@ export class NamespacesRepository {
   }
 
   /**
-   * @param name one of them; null: all
+   * @param name one namespace of the account; null: all
    * @param check runs within the transaction, after the move
    * @returns null when the new account does not exist, or is disabled
    */

@@ -113,7 +113,7 @@ export class CredentialsRepository {
     await tx.createQueryBuilder().insert().into(OAuthClient).values(client).orIgnore().execute();
   }
 
-  /** Until the transaction ends, the owner cannot be deleted, and no second client of it can be stored. @returns false if it was deleted */
+  /** Until the transaction ends, the owner cannot be deleted, and no second client of it can be stored. @returns false without the owner */
   async lockOwner({ kind, id }: CredentialOwner, tx: EntityManager): Promise<boolean> {
     const rows = await tx.query<object[]>(`SELECT 1 FROM ${tableOf[kind]} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
     return rows.length > 0;

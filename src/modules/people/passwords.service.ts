@@ -106,7 +106,7 @@ export class PasswordsService {
   /**
    * Also revokes the sessions, client authorizations and unused invitations of the account.
    *
-   * @param always revokes them even if it has no password
+   * @param always revokes them even if the account has no password
    * @returns false without a password
    */
   remove(actor: Actor, accountId: string, always = false): Promise<boolean> {

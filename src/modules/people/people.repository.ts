@@ -173,8 +173,8 @@ export class PeopleRepository {
   /**
    * Also revokes the sessions, client authorizations and unused invitations of the account.
    *
-   * @param always revokes them even if it has no password
-   * @returns false if it has none
+   * @param always revokes them even if the account has no password
+   * @returns false without a password
    */
   removePassword(actor: Actor, accountId: string, always = false): Promise<boolean> {
     return transactionOf(this.database, actor, async (tx) => {

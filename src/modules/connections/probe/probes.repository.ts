@@ -14,7 +14,7 @@ export class ProbesRepository {
 
   /**
    * @param runningMsMax age from which an unfinished probe is not counted as running
-   * @returns its id; the counts, without the new one, if a limit is reached
+   * @returns the id of the new probe; the counts without it if a limit is reached
    */
   begin(accountId: string, max: ProbeCounts, runningMsMax: number): Promise<string | ProbeCounts> {
     return this.database.transaction(async (tx) => {

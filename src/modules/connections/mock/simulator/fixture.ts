@@ -69,7 +69,7 @@ export interface FixtureRule {
   /** Null: a value made from the tool's schema. */
   result: ToolResult | null;
   delayMs: number;
-  /** Later calls use the next matching rule. Infinity without a limit. */
+  /** The number of calls, after which the next matching rule applies. Infinity without a limit. */
   times: number;
 }
 
