@@ -67,8 +67,8 @@ export class AccessRequestsService {
   }
 
   /**
-   * @throws NotFoundError; ConflictError when the request was already decided or the server has too many grants; InvalidInputError; GrantLevelError
-   * for a grant by a caller who only manages the server
+   * @throws NotFoundError; ConflictError when the request was already decided or the server has too many grants; InvalidInputError;
+   * GrantLevelError for a grant by a caller who only manages the server
    */
   async decide(
     server: ServerRef,
