@@ -333,12 +333,19 @@ const statOf = (pid) => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const us = (field) => Number(fields[field]) * 10_000;
-  return { parent: Number(fields[1]), cpuUs: us(11) + us(12), endedUs: us(13) + us(14) };
+  return { parent: Number(fields[1]), cpuUs: runUsOf(pid), endedUs: us(13) + us(14) };
 };
+
+/** CPU time of all threads of a process, in µs: nanoseconds of the scheduler, not ticks of 10 ms. */
+export function runUsOf(pid) {
+  const tasks = `/proc/${pid}/task`;
+  const nanoseconds = (id) => Number(readFileSync(`${tasks}/${id}/schedstat`, 'utf8').split(' ')[0]);
+  return readdirSync(tasks).reduce((sum, id) => sum + nanoseconds(id), 0) / 1000;
+}
 
 /** CPU time used so far: of the process itself, and of everything below it, such as the embedded database, ended or not. */
 export function cpuUsOf(pid) {
-  if (!existsSync('/proc/self/stat')) return { own: NaN, below: NaN };
+  if (!existsSync('/proc/self/schedstat')) return { own: NaN, below: NaN };
   const stats = new Map();
   for (const name of readdirSync('/proc')) {
     try {
@@ -358,10 +365,14 @@ export function rssMbOf(pid) {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 }
 
-export const median = (values) => {
+/** The value below which this share of all is, between neighbours by their distance. */
+export const quantile = (values, share) => {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
-  return sorted.length === 0 ? NaN : (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+  const at = (sorted.length - 1) * share;
+  const [low, high] = [sorted[Math.floor(at)], sorted[Math.ceil(at)]];
+  return sorted.length === 0 ? NaN : low + (high - low) * (at - Math.floor(at));
 };
+export const median = (values) => quantile(values, 0.5);
 export const shown = (value, digits = 2) => (Number.isFinite(value) ? value.toFixed(digits) : '-');
 export const loadAverage = () => shown(loadavg()[0]);
 
@@ -383,7 +394,9 @@ let loader;
 export async function load({ server, label, ...target }, callers, calls) {
   loader ??= start('load', [path('./load.mjs')]);
   const { pid } = server.child;
+  const idle = idleOf.get(pid) ?? { own: 0, below: 0 };
   const belowUs = cpuUsOf(pid).below;
+  const startedAt = performance.now();
   loader.send({ ...target, callers, calls, pid });
   const { figures, error } = await new Promise((resolve, reject) => {
     const onExit = () => reject(new Error(`the load ended: ${loader.output.trim()}`));
@@ -397,10 +410,28 @@ export async function load({ server, label, ...target }, callers, calls) {
   if (figures.done > 0 && writesLater.includes(target.name)) {
     const ownUs = cpuUsOf(pid).own;
     await wait(settleMs);
-    figures.cpuUs += (cpuUsOf(pid).own - ownUs) / figures.done;
+    figures.cpuUs += Math.max(0, cpuUsOf(pid).own - ownUs - idle.own * settleMs) / figures.done;
   }
-  const cpuBelowUs = (cpuUsOf(pid).below - belowUs) / (figures.done + figures.failed);
+  const idleBelowUs = idle.below * (performance.now() - startedAt);
+  const cpuBelowUs = Math.max(0, cpuUsOf(pid).below - belowUs - idleBelowUs) / (figures.done + figures.failed);
   return { ...figures, cpuBelowUs, rssMb: rssMbOf(pid) };
+}
+
+/** µs of CPU a ms that idle processes take, by pid: what is billed after a slice is without them. */
+const idleOf = new Map();
+const idleMs = 10_000;
+
+/** Measures the idle processes of these targets. */
+async function measureIdle(targets) {
+  const pids = [...new Set(targets.map(({ server }) => server.child.pid))];
+  const before = pids.map(cpuUsOf);
+  const startedAt = performance.now();
+  await wait(idleMs);
+  const ms = performance.now() - startedAt;
+  for (const [at, pid] of pids.entries()) {
+    const after = cpuUsOf(pid);
+    idleOf.set(pid, { own: (after.own - before[at].own) / ms, below: (after.below - before[at].below) / ms });
+  }
 }
 
 /** Targets whose slice is followed by the writing of its logs, which is billed to them. */
@@ -475,12 +506,22 @@ export async function setUp(wanted, ...builds) {
   return targets;
 }
 
-/** The median with the least and the most. */
-const spreadOf = (values) => {
-  const finite = values.filter(Number.isFinite);
-  return { median: median(finite), least: Math.min(...finite), most: Math.max(...finite) };
-};
-const shownSpread = ({ median: middle, least, most }) => `${shown(middle)} (${shown(least)} - ${shown(most)})`;
+/** The median with the quartiles. */
+const spreadOf = (values) => ({ median: median(values), lower: quantile(values, 0.25), upper: quantile(values, 0.75) });
+const shownSpread = ({ median: middle, lower, upper }) => `${shown(middle)} (${shown(lower)} - ${shown(upper)})`;
+
+/** The pass-through's CPU of a call on a quiet machine with 16 callers, in µs, and how far its quartiles are apart there. */
+const quietUsMax = 130;
+const quietSpreadMax = 1.1;
+
+/** Why the machine is too busy for a figure; undefined when it is quiet, or the pass-through is not among the targets. */
+function busyReason(callers, rounds) {
+  const values = rounds.map((round) => round.get('pass-through')?.cpuUs);
+  const { median: us, lower, upper } = spreadOf(values);
+  const figures = `the pass-through takes ${shown(us, 0)} µs of CPU a call (${shown(lower, 0)} - ${shown(upper, 0)})`;
+  if (callers >= 16 && us > quietUsMax) return `${figures}, more than ${quietUsMax} µs`;
+  return upper / lower > quietSpreadMax ? `${figures}, and its quartiles differ by more than 10 %` : undefined;
+}
 
 /** One line per target. The yardstick, the direct call and the other build of the same round are what a round is held to. */
 function summarize(targets, rounds) {
@@ -499,7 +540,6 @@ function summarize(targets, rounds) {
       p50: median(of((run) => run.p50)),
       p99: median(of((run) => run.p99)),
       addedP50: median(of((run, round) => run.p50 - (round.get('direct')?.p50 ?? NaN))),
-      // Read in ticks of 10 ms, too coarse for one slice.
       cpuBelowUs:
         of((run) => run.cpuBelowUs).reduce((sum, us, at) => sum + us * calls[at], 0) / calls.reduce((a, b) => a + b),
       rssMb: rounds.at(-1).get(label).rssMb,
@@ -570,6 +610,7 @@ async function main() {
       against: { type: 'string' },
       quick: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
+      busy: { type: 'boolean', default: false },
     },
   });
   const roundCount = integerOption('rounds', options.rounds ?? (options.quick ? 6 : 24), 1, 100);
@@ -591,6 +632,7 @@ async function main() {
   );
   console.log(`Node ${process.version}, load average ${loadAverage()} before.`);
   for (const target of targets) await load(target, 16, Math.ceil(warmCalls * target.share));
+  await measureIdle(targets);
   for (const callers of levels) {
     const rounds = [];
     for (let index = 0; index < roundCount; index += 1) {
@@ -602,6 +644,11 @@ async function main() {
         round.set(target.label, await slice(target, callers));
       }
       rounds.push(round);
+    }
+    const reason = busyReason(callers, rounds);
+    if (reason !== undefined && !options.busy) {
+      console.log(`\n${callers} callers: machine busy, no figure: ${reason}.`);
+      continue;
     }
     summary[callers] = summarize(targets, rounds);
     print(callers, summary[callers]);
