@@ -22,6 +22,7 @@ import type { Logger as Pino } from 'pino';
 import { RateLimiterClusterMaster } from 'rate-limiter-flexible';
 import { memoryBytes, type Env } from './config/env.js';
 import type { WorkerPlace } from './config/workers.js';
+import { addUpRequests } from './platform/limits/worker-counts.js';
 import { addUpMetrics } from './platform/telemetry/worker-metrics.js';
 
 /** Tells a worker to stop: `signal` for its log. `isReplaced`: another one takes over, so it accepts nothing more. */
@@ -76,6 +77,7 @@ export class Supervisor {
     private readonly slots: readonly Slot[],
   ) {
     new RateLimiterClusterMaster();
+    addUpRequests();
     addUpMetrics(() => slots.flatMap(({ worker }) => (worker?.isConnected() ? [worker] : [])));
   }
 

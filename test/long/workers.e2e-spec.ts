@@ -195,6 +195,22 @@ describe('two workers', () => {
     expect((await page()).value('slipway_queue_reachable')).toBe(1);
   });
 
+  verifies('workers:limits', 'count the requests of a key together', async () => {
+    const { key: newKey } = await ask('POST', '/accounts/me/api-keys', { name: 'counted' });
+    const headers = { ...NEW_SOCKET, authorization: `Bearer ${newKey}` };
+    let [sent, secondsLeft] = [0, 0];
+    // Alone, each of two workers would count half of them.
+    await until(async () => {
+      const limits = (await fetch(`${url}/namespaces`, { headers })).headers;
+      const [, max] = /"key";q=(\d+)/.exec(limits.get('ratelimit-policy') ?? '') ?? [];
+      const [, left, seconds] = /"key";r=(\d+);t=(\d+)/.exec(limits.get('ratelimit') ?? '') ?? [];
+      // A new minute begins at 0.
+      sent = Number(seconds) > secondsLeft ? 1 : sent + 1;
+      secondsLeft = Number(seconds);
+      return sent >= 20 && Number(max) - Number(left) > 0.75 * sent;
+    }, 'the requests of the other worker are counted');
+  });
+
   verifies(
     'workers:doctor',
     'are listed by slipway doctor',

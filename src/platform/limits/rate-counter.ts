@@ -9,6 +9,7 @@ import {
 } from 'rate-limiter-flexible';
 import { Env } from '../../config/env.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
+import { onTotals, sendCounts } from './worker-counts.js';
 
 /** Length of a window of {@link RateCounter.add}: minutes of the clock, so that processes agree on them. */
 export const WINDOW_SECONDS = 60;
@@ -28,7 +29,8 @@ const FAILURES_SECONDS = 15 * 60;
 export class RateCounter implements OnApplicationShutdown {
   private readonly logger = new Logger('limits');
   private readonly redis: Redis | null;
-  private readonly requests: RateLimiterAbstract | null = null;
+  /** The counts of all processes that use the same Redis. */
+  private readonly requests: RateLimiterRedis | null = null;
   private readonly failures: RateLimiterAbstract;
   private readonly sharing: Repeat | null = null;
   private readonly counts = new Map<string, number>();
@@ -49,7 +51,9 @@ export class RateCounter implements OnApplicationShutdown {
       this.requests = new RateLimiterRedis({ ...requests, ...shared });
     } else if (cluster.isWorker) {
       this.failures = new RateLimiterCluster(limiter);
-      this.requests = new RateLimiterCluster(requests);
+      onTotals(({ window, counts }) => {
+        if (window === this.window) for (const [key, total] of counts) this.setTotal(key, total);
+      });
     } else return;
     this.sharing = repeat(SHARE_MS, () => void this.share());
   }
@@ -69,7 +73,7 @@ export class RateCounter implements OnApplicationShutdown {
     }
     const count = (this.counts.get(key) ?? 0) + requests;
     this.counts.set(key, count);
-    if (this.requests) this.unsent.set(key, (this.unsent.get(key) ?? 0) + requests);
+    if (this.sharing) this.unsent.set(key, (this.unsent.get(key) ?? 0) + requests);
     return count;
   }
 
@@ -92,11 +96,16 @@ export class RateCounter implements OnApplicationShutdown {
   private async share(): Promise<void> {
     const { window, unsent } = this;
     this.unsent = new Map();
+    if (!this.requests) return sendCounts({ window, counts: [...unsent] });
     const send = async ([key, added]: [string, number]) => {
       const all = await this.requests?.penalty(`${window}:${key}`, added);
-      if (all && window === this.window) this.counts.set(key, all.consumedPoints + (this.unsent.get(key) ?? 0));
+      if (all && window === this.window) this.setTotal(key, all.consumedPoints);
     };
     // A count lost in transit is still counted in this process.
     await Promise.allSettled([...unsent].map(send));
+  }
+
+  private setTotal(key: string, total: number): void {
+    this.counts.set(key, total + (this.unsent.get(key) ?? 0));
   }
 }
