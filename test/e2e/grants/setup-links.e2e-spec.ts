@@ -261,7 +261,7 @@ describe('a link for who manages a connection', () => {
       const plain = (await app.as(of.bob).get(of.path)).body.status.setupUrl as string;
       const person = await signedIn(deaf, link, of.bob);
       const callback = await person.press(link, (url) => url.includes('/oauth/callback'));
-      expect(callback.url).toContain('code=');
+      expect([what, callback.url, callback.html.replace(/<style.*<.style>/s, '')].join('\n')).toContain('code=');
       await end(of);
       await until(async () => (await person.open(link)).status === 410, `${what} ended the link`, END_MS_MAX);
       const later = [await person.press(link), await person.open(callback.url), await person.open(plain)];
