@@ -14,7 +14,7 @@ import { repeat, type Repeat } from '../../platform/schedule/repeat.js';
 import type { CallerProfile, ClientAnswer, McpCall, McpReply } from '../protocol/channel.js';
 import { UpstreamError } from '../protocol/mcp-errors.js';
 import { unansweredRequest } from '../protocol/messages.js';
-import { CallList } from './call-registry.js';
+import { CallList } from '../../platform/limits/call-list.js';
 import { Listeners, type OpenListening } from './listeners.js';
 import { SingleFlight } from './single-flight.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';

@@ -19,7 +19,7 @@ import { members, slice, splice } from '../protocol/json-text.js';
 import { listOf } from '../protocol/list-pages.js';
 import type { Era } from '../protocol/protocol.js';
 import type { McpRequest, McpRequestContext } from './mcp-request.js';
-import { CallList } from '../client/call-registry.js';
+import { CallList } from '../../platform/limits/call-list.js';
 import { isLoud } from './classify.js';
 import { traceHeaders } from '../protocol/trace-context.js';
 import { VIA_HEADER } from '../protocol/via.js';

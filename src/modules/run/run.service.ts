@@ -19,6 +19,7 @@ import { grantedTools } from '../../mcp/client/tools/tool-choice.js';
 import { McpRefusal, McpMethodNotAllowedError } from '../../mcp/server/mcp-server.errors.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { HandlePool } from '../../mcp/client/handle-pool.js';
+import { CallList } from '../../platform/limits/call-list.js';
 import { ServerNotFoundError } from '../servers/servers.errors.js';
 import { OpenRequests } from '../../platform/http/open-requests.js';
 import type { StreamOwner } from '../../platform/http/event-stream.js';
@@ -52,8 +53,7 @@ export interface RunCall {
 @Injectable()
 export class RunService implements ServerHolder, OnModuleInit, OnApplicationShutdown {
   private readonly handles = new HandlePool<ReleaseHandle>('run', HANDLES_MAX);
-  /** Requests in progress, by server and account. */
-  private readonly answers = new Map<string, ServerUse & { responses: Set<ServerResponse> }>();
+  private readonly running = new CallList<ServerUse & { response: ServerResponse }>();
 
   constructor(
     private readonly serversService: ServersService,
@@ -91,14 +91,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     const { accountId, keyId } = caller;
     const lookup = this.serverResolver.forCaller(slug, caller);
     let server = lookup instanceof Promise ? await lookup : lookup;
-    const key = keyOf(server.serverId, accountId);
-    const use = this.answers.get(key) ?? { serverId: server.serverId, accountId, responses: new Set() };
-    this.answers.set(key, use);
-    use.responses.add(response);
-    const endUse = () => {
-      use.responses.delete(response);
-      if (use.responses.size === 0 && this.answers.get(key) === use) this.answers.delete(key);
-    };
+    const endUse = this.running.add({ serverId: server.serverId, accountId, response });
     this.openRequests.checkWhileOpen(request, async () => {
       const now = await this.serverResolver.forCaller(slug, caller);
       const tool = this.openRequests.find(request)?.tool;
@@ -225,14 +218,16 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
       ({ owner: { target } }) => target.serverId === serverId && target.accountId === accountId,
       true,
     );
-    for (const response of this.answers.get(keyOf(serverId, accountId))?.responses ?? []) {
+    // eslint-disable-next-line no-restricted-syntax -- Selects the requests of one account.
+    const isOfUse = (use: ServerUse) => use.serverId === serverId && use.accountId === accountId;
+    for (const { response } of this.running.filter(isOfUse)) {
       // A call without a response might have had effects, so it can finish unless `now` is set.
       if (now || response.headersSent) response.destroy();
     }
   }
 
   *uses(): Iterable<ServerUse> {
-    yield* this.answers.values();
+    yield* this.running.filter(() => true);
     for (const { owner } of this.handles.values()) yield owner.target;
   }
 
@@ -272,10 +267,6 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
     this.serversService.countUse(serverId);
     await this.hostedHttpProxy.forward(release.program, { slug, grant, ...caller }, request, response, record);
   }
-}
-
-function keyOf(serverId: string, accountId: string): string {
-  return `${serverId} ${accountId}`;
 }
 
 /** A grant for the run endpoint of a server, whose callers differ only in their tools. */

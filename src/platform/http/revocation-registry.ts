@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { CallList } from '../limits/call-list.js';
 
 export interface HoldingGrant {
   /** Null for access by membership. */
@@ -19,8 +20,8 @@ export function isGuest(grant: HoldingGrant | undefined): boolean {
 @Injectable()
 export class RevocationRegistry {
   private readonly byKey = new Map<string, Set<() => void>>();
-  /** Responses of running calls, by the ids of their keys and grants. */
-  private readonly calls = new Map<string, Set<ServerResponse>>();
+  /** The ids are those of the key and the grant that a call runs with. */
+  private readonly calls = new CallList<{ response: ServerResponse; ids: readonly (string | null | undefined)[] }>();
 
   /** Keys that hold anything open. */
   get keyIds(): string[] {
@@ -32,7 +33,11 @@ export class RevocationRegistry {
    * @returns function to call when it has closed
    */
   add(keyId: string, end: () => void): () => void {
-    return addTo(this.byKey, keyId, end);
+    const ends = this.byKey.get(keyId) ?? new Set();
+    this.byKey.set(keyId, ends.add(end));
+    return () => {
+      if (ends.delete(end) && ends.size === 0) this.byKey.delete(keyId);
+    };
   }
 
   /**
@@ -40,27 +45,16 @@ export class RevocationRegistry {
    * @returns function to call when the call has finished
    */
   addCall(response: ServerResponse, ids: readonly (string | null | undefined)[]): () => void {
-    const forgets = ids.map((id) => id != null && addTo(this.calls, id, response));
-    return () => {
-      for (const forget of forgets) if (forget) forget();
-    };
+    return this.calls.add({ response, ids });
   }
 
   /** Aborts the calls of a key or a grant, by its id, as if their clients had disconnected. */
   cutCalls(id: string): void {
-    for (const response of [...(this.calls.get(id) ?? [])]) response.destroy();
+    for (const { response } of this.calls.filter(({ ids }) => ids.includes(id))) response.destroy();
   }
 
   /** Closes everything that a key holds open. */
   closeAllOf(keyId: string): void {
     for (const end of [...(this.byKey.get(keyId) ?? [])]) end();
   }
-}
-
-function addTo<T>(holders: Map<string, Set<T>>, name: string, entry: T): () => void {
-  const entries = holders.get(name) ?? new Set();
-  holders.set(name, entries.add(entry));
-  return () => {
-    if (entries.delete(entry) && entries.size === 0) holders.delete(name);
-  };
 }
