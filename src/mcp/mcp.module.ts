@@ -6,7 +6,6 @@ import { EraMemory } from './eras/era-memory.js';
 import { ErasRepository } from './eras/era.repository.js';
 import { UpstreamEra } from './eras/upstream-era.entity.js';
 
-/** Client side of MCP: channels to upstream servers. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([UpstreamEra])],

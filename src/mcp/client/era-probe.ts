@@ -2,13 +2,13 @@
  * Era of an endpoint: `modern` (MCP 2026-07-28, no sessions), `streamable` (2025-11-25 and older, sessions that begin
  * with `initialize`) or `sse` (HTTP+SSE of 2024-11-05).
  *
- * Probe: `server/discover` goes first, since a legacy server cannot mistake it for a call. Its reply decides, or leads
- * to `initialize`, and if the response to that is not MCP, to a GET that waits for the event `endpoint`. The probe
- * sends `server/discover` again when the response names Slipway's version or reports a missing header, which proxies
- * drop. An identity or session opened meanwhile is kept for the first call.
+ * `server/discover` goes first, since a legacy server cannot mistake it for a call. Its reply decides, or leads to
+ * `initialize`, and if the response to that is not MCP, to a GET that waits for the event `endpoint`. The probe sends
+ * `server/discover` again when the response names Slipway's version or reports a missing header, which proxies drop. An
+ * identity or session opened meanwhile is kept for the first call.
  *
  * The probe fails without a verdict on redirects, 403, 429 and 5xx except 500 and 501, if authorization is required,
- * and without a response. The decision is stored by `eras/era.repository.ts`.
+ * and without a response.
  */
 import type { McpReply } from '../protocol/channel.js';
 import { UpstreamAuthRequiredError, UpstreamError, UpstreamFailure } from '../protocol/mcp-errors.js';
@@ -25,14 +25,13 @@ import { openStreamable } from './http/streamable-session.js';
 
 const ENDPOINT_MS_MAX = 5_000;
 
-/** Result of the era probe: the verdict and the adapter state opened on the way. */
 export interface ProbedEra {
   verdict: EraVerdict;
   discovered?: Discovered;
   opened?: OpenedSession;
 }
 
-/** Determines the era of an endpoint. @throws UpstreamFailure when it cannot be determined */
+/** @throws UpstreamFailure when the era cannot be determined */
 export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;
@@ -58,7 +57,6 @@ export async function findEra(wire: HttpWire): Promise<ProbedEra> {
       const opened = await openPlain((profile, handlers) => openSse(wire, profile, handlers, endpointMs, onStream));
       return { verdict: verdictOf('sse', 'names an endpoint by its stream'), opened };
     } catch (refused) {
-      // The attempt that got furthest has the reason.
       const isReason = hasStream || refused instanceof UpstreamAuthRequiredError;
       throw refused instanceof UpstreamFailure && !isReason ? error : refused;
     }
@@ -88,7 +86,6 @@ async function ofResult(wire: HttpWire, reply: McpReply): Promise<ProbedEra> {
   if (versions && versions.some((version) => (LEGACY_VERSIONS as readonly unknown[]).includes(version))) {
     return { verdict: verdictOf('streamable', 'names legacy versions only') };
   }
-  // Throws when the server supports none of our versions.
   if (versions) identityOfDiscover(resultOf(reply), url);
   try {
     return await ofInitialize(wire, 'names no versions');
@@ -123,8 +120,8 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
 }
 
 /**
- * Opens a session at an endpoint that speaks 2026-07-28. Null when it has none: it rejects `initialize`, or replies
- * without a session, and then could not send requests to its client either.
+ * Tries `initialize` at an endpoint that speaks 2026-07-28. Null when it rejects that, or replies without a session,
+ * and then could not send requests to its client either.
  *
  * @throws UpstreamFailure when the endpoint fails otherwise
  */

@@ -4,22 +4,18 @@
  *
  * A handle closes after 10 idle minutes, when its connection or release changes (after its running calls), or when it
  * is closed immediately, with its calls. Above `max` the least recently used handle closes. One account has at most a
- * quarter of `max`, so that it cannot evict those of others. For a key without a handle, the owner of the pool opens
- * one.
+ * quarter of `max`, so that it cannot evict those of others.
  */
 import { Logger } from '@nestjs/common';
 import { LRUCache } from 'lru-cache';
 import { repeat } from '../../platform/schedule/repeat.js';
 import type { UpstreamHandle } from './upstream-handle.js';
 
-/** Idle timeout of a handle. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** One account may hold 1/4 of the handles, so that it cannot evict those of other accounts. */
 const SHARE = 4;
 
-/** Handles by key, shared by all callers and closed when idle. */
 export class HandlePool<H extends UpstreamHandle> {
   private readonly handles: LRUCache<string, { handle: H; account: string }>;
   /** Keys of each account, the least recently used first. */
@@ -32,7 +28,6 @@ export class HandlePool<H extends UpstreamHandle> {
   });
   private readonly logger: Logger;
 
-  /** @param max limit of open handles; above it the least recently used one is dropped */
   constructor(
     name: string,
     private readonly max: number,
@@ -56,7 +51,7 @@ export class HandlePool<H extends UpstreamHandle> {
     return entry?.handle;
   }
 
-  /** Stores `handle` for this account. A handle it replaces closes after its running calls. */
+  /** A replaced handle closes after its running calls. */
   put(key: string, handle: H, account: string): void {
     this.drop(key);
     this.handles.set(key, { handle, account });
@@ -65,30 +60,26 @@ export class HandlePool<H extends UpstreamHandle> {
     else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
-  /** Removes a handle, which closes after its running calls; `forGood` when its connection or release was deleted. */
+  /** The handle closes after its running calls; `forGood` when its connection or release was deleted. */
   drop(key: string, forGood = false): void {
     void this.remove(key)?.retire(forGood);
   }
 
-  /** {@link drop} for every handle that matches. */
   dropWhere(matches: (handle: H) => boolean, forGood = false): void {
     for (const [key, { handle }] of [...this.handles.entries()]) if (matches(handle)) this.drop(key, forGood);
   }
 
-  /** Clears the cached lists of matching handles. Their upstream sessions stay open. */
+  /** Upstream sessions stay open. */
   forgetListsWhere(matches: (handle: H) => boolean): void {
     for (const [, { handle }] of this.handles.entries()) if (matches(handle)) handle.forgetLists();
   }
 
-  /**
-   * Removes a handle and closes it immediately, aborting its calls; `forGood` when its connection or release was
-   * deleted.
-   */
+  /** Aborts running calls; `forGood` when the connection or release was deleted. */
   async closeHandle(key: string, forGood = false): Promise<void> {
     await this.remove(key)?.close(forGood);
   }
 
-  /** {@link closeHandle} for every handle that matches. Never throws. */
+  /** Never throws. */
   endWhere(matches: (handle: H) => boolean, forGood = false): void {
     for (const [key, { handle }] of [...this.handles.entries()]) {
       if (matches(handle))
@@ -101,7 +92,7 @@ export class HandlePool<H extends UpstreamHandle> {
     await Promise.all([...this.handles.keys()].map((key) => this.closeHandle(key)));
   }
 
-  /** Marks the key as the most recently used one of its account. @returns the keys of the account */
+  /** @returns the keys of the account */
   private touch(key: string, account: string): Set<string> {
     const keys = this.keysOf.get(account) ?? new Set();
     this.keysOf.set(account, keys);

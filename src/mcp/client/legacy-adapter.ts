@@ -5,12 +5,11 @@
  * or shares that of callers with equal capabilities; if all are taken and it may share, it uses the common one. A lost
  * session is replaced by a new one, and the call is sent again only if `may-resend.ts` allows it.
  *
- * Notifications: list changes arrive on the stream of a session (GET), resource updates after `resources/subscribe`,
- * once per resource, however many listen. Messages without a request id go to the only call of a session.
- * `logging/setLevel` is sent when the caller's level differs from that of its session. Tasks: `legacy-tasks.ts`.
+ * List changes arrive on the stream of a session (GET), resource updates after `resources/subscribe`, once per
+ * resource. Messages without a request id go to the only call of a session.
  *
- * Failures: a server that rejects the handshake as a modern server does, or loses sessions under an old verdict,
- * contradicts its era (`EraContradictedError`), and the channel probes again. A lost task gives -32602.
+ * A server that rejects the handshake as a modern server does, or loses sessions under an old verdict, contradicts its
+ * era (`EraContradictedError`), and the channel probes again. A lost task gives -32602.
  */
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 import type {
@@ -44,10 +43,9 @@ import { isObject } from '../../platform/text/json.js';
 
 const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
-/** Timeout of subscribing to a resource, which other listeners wait for, and of unsubscribing. */
+/** Other listeners wait for a subscription. */
 const SUBSCRIBE_MS = 5_000;
 
-/** Notifications of a legacy server in one session. */
 class LegacyListening {
   private handlers: ListenStreamHandlers | null = null;
   private last: LegacySession | null = null;
@@ -60,7 +58,6 @@ class LegacyListening {
     private readonly lose: (session: LegacySession) => void,
   ) {}
 
-  /** True while a stream is open. */
   get isActive(): boolean {
     return this.handlers !== null;
   }
@@ -69,7 +66,6 @@ class LegacyListening {
     this.handlers?.onNotification(text, method);
   }
 
-  /** Opens the stream, in a new session when the server does not find the current one. */
   async start(filter: ListenFilter, handlers: ListenStreamHandlers, timeoutMs: number): Promise<ListenStream> {
     const timeLeft = deadlineIn(timeoutMs);
     const session = await this.session(timeLeft());
@@ -112,7 +108,6 @@ class LegacyListening {
     this.last = session;
     try {
       const heard = await set(filter, timeoutMs);
-      // The lists might have changed since the last session, without a notification.
       for (const [method, flag] of listChanges) {
         if (isReplaced && heard[flag]) handlers.onNotification(JSON.stringify({ jsonrpc: '2.0', method }), method);
       }
@@ -123,7 +118,7 @@ class LegacyListening {
     }
   }
 
-  /** Opens the session's stream; false without one. @throws SessionLostError unless the session is new */
+  /** False for a session without a stream. @throws SessionLostError unless the session is new */
   private async isListening(
     session: LegacySession,
     handlers: ListenStreamHandlers,
@@ -147,7 +142,6 @@ class LegacyListening {
   }
 }
 
-/** Options of a legacy adapter that depend on the era verdict. */
 export interface LegacyOptions {
   /** Address of the server, or another name for error messages. */
   url: { host: string; isProgram?: boolean };
@@ -156,15 +150,12 @@ export interface LegacyOptions {
   isFresh?: () => boolean;
   /** True when the verdict is so old that lost sessions might mean another era. */
   isStale?: () => boolean;
-  /** Limit of concurrent sessions owned by callers. */
   sessionsMax?: number;
   /** True if all callers share one session whatever they can answer. Its log level is the last one that was set. */
   hasOneSession?: boolean;
 }
 
-/** MCP of 2025-11-25 and older. One per channel. */
 export class LegacyAdapter implements ProtocolAdapter {
-  /** Session shared by all callers that cannot answer server requests. */
   readonly plain: SessionSlot;
   private readonly profiles: ProfileSlots;
   private readonly tasks = new LegacyTasks();
@@ -229,8 +220,8 @@ export class LegacyAdapter implements ProtocolAdapter {
       if (isListenedTo && (!profile || listening.isActive)) listening.onNotification(text, method);
       else if (isChange(method)) this.plain.listeners.onOtherNotification(text, method);
       else {
-        // Progress notifications carry their call's token, which each call compares. Others go to the newest call of
-        // the session, or, if callers share it, to its only call.
+        // Progress notifications carry the token of their call. Others go to the newest call of the session, or, if
+        // callers share it, to its only call.
         const calls = slot.calls.filter(() => true);
         const isNamed = method === 'notifications/progress';
         if (!isNamed && (slot === this.plain || slot.isShared) && calls.length > 1) return;
@@ -270,7 +261,6 @@ export class LegacyAdapter implements ProtocolAdapter {
     return this.tasks.send(call, timeoutMs, (part, leftMs) => this.send(slot, slot.value ?? session, part, leftMs));
   }
 
-  /** Sends a request, and again as {@link mayResend} allows. */
   private send(slot: SessionSlot, session: LegacySession, call: McpCall, timeoutMs: number): Promise<McpReply> {
     const until = performance.now() + timeoutMs;
     return this.requestWithLevel(slot, session, call, timeoutMs, false).catch(async (error: Error) => {
@@ -320,10 +310,7 @@ export class LegacyAdapter implements ProtocolAdapter {
     );
   }
 
-  /**
-   * Returns the session of a slot, opening it first if needed. @throws EraContradictedError when the server rejects it
-   * as a modern server does
-   */
+  /** @throws EraContradictedError when the server rejects the session as a modern server does */
   private async session(slot: SessionSlot, timeoutMs: number, call?: McpCall): Promise<LegacySession> {
     const from = performance.now();
     try {
@@ -337,9 +324,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 }
 
-/**
- * Subscribes and unsubscribes so that `subscribed` equals the wanted resources, without those that the server rejects.
- */
+/** Leaves out the resources that the server rejects. */
 async function subscribe(
   session: LegacySession,
   subscribed: Set<string>,
@@ -356,7 +341,6 @@ async function subscribe(
   await someAtOnce(PARALLEL, fresh.values(), async (uri) => (await rpc('subscribe', uri)).error ?? subscribed.add(uri));
   await someAtOnce(PARALLEL, obsolete.values(), (uri) =>
     rpc('unsubscribe', uri).catch((error: unknown) => {
-      // A failed unsubscribe only causes notifications without a listener.
       if (!(error instanceof UpstreamFailure || error instanceof SessionLostError)) throw error;
     }),
   );

@@ -3,8 +3,8 @@
  * other tool.
  *
  * A call of such a tool is sent with `task: {ttl}`; the response names a task, whose result is awaited with
- * `tasks/result`. When the caller disconnects or the call times out, `tasks/cancel` follows. A call that names a task
- * itself passes unchanged. Lists show the tools as `optional`, since callers need not know.
+ * `tasks/result`. When the caller disconnects or the call times out, `tasks/cancel` follows. Lists show the tools as
+ * `optional`, since callers need not know.
  *
  * Which tools require a task is learned from every forwarded `tools/list`. An unknown tool causes another listing, at
  * most every 5 s; if that fails, the tool is called without a task, and the server reports the error.
@@ -19,12 +19,10 @@ import { LIST_ITEMS_MAX, mcpLists, readList } from '../protocol/list-pages.js';
 import { resultOf, withList } from '../protocol/messages.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** Requested `ttl` of a task: the maximum duration of any call. */
 const TASK_TTL_MS = CALL_MS_MAX;
 
-/** Timeout of listing all tools to learn which require tasks. An unknown tool triggers it again, at most every 5 s. */
 const TOOLS_TIMEOUT_MS = 10_000;
-/** Limit of remembered tool names; MCP allows 128 characters. */
+/** MCP allows 128 characters. */
 const NAME_CHARS_MAX = 512;
 const READ_EVERY_MS = 5_000;
 
@@ -32,27 +30,25 @@ const CANCEL_MS = 2_000;
 
 type Send = (call: McpCall, timeoutMs: number) => Promise<McpReply>;
 
-/** True if the server runs tool calls as tasks. */
 export function offersTasks({ capabilities: { tasks } }: UpstreamIdentity): boolean {
   if (tasks === undefined) return false;
   const requests = isObject(tasks) ? tasks.requests : undefined;
   return isObject(requests) && isObject(requests.tools) && isObject(requests.tools.call);
 }
 
-/** Sends requests to a server that runs tools as tasks. */
 export class LegacyTasks {
   private readonly logger = new Logger('mcp');
   private readonly required = new Map<string, boolean>();
   private readAt = -Infinity;
   private reading: Promise<void> | null = null;
 
-  /** Sends a request to a server that {@link offersTasks}. @throws UpstreamFailure */
+  /** @throws UpstreamFailure */
   async send(call: McpCall, timeoutMs: number, send: Send): Promise<McpReply> {
     if (call.method === 'tools/list') return this.recordSupport(await send(call, timeoutMs));
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);
   }
 
-  /** Records the `taskSupport` of a `tools/list` reply; a required one becomes optional. */
+  /** A required `taskSupport` becomes optional. */
   private recordSupport(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const tools = items.map((item) => this.learnOne(item));
@@ -79,7 +75,6 @@ export class LegacyTasks {
     try {
       return await send({ ...call, method: 'tasks/result', params: about, timeoutMs: waitMs }, waitMs);
     } catch (error) {
-      // Cancelled because the caller no longer waits.
       const cancel = { method: 'tasks/cancel', params: about, timeoutMs: CANCEL_MS };
       send(cancel, CANCEL_MS).catch((failed: unknown) =>
         this.logger.debug({ msg: 'a task could not be cancelled', err: failed }),
@@ -94,7 +89,6 @@ export class LegacyTasks {
       const request = async (call: McpCall) => this.recordSupport(await send(call, call.timeoutMs));
       this.reading ??= readList({ request }, mcpLists.tools, Math.min(timeLeft(), TOOLS_TIMEOUT_MS))
         .then(() => undefined)
-        // Ignored: the call itself reports the error.
         .catch((error: unknown) =>
           this.logger.debug({ msg: 'the tools of a server with tasks could not be listed', err: error }),
         )

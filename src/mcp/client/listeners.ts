@@ -5,8 +5,8 @@
  * the old one closes, so that no notification is lost. Changes run one after the other. Each listener receives what its
  * own filter names, never more than the upstream honours.
  *
- * A stream that closes is opened again after the wait of `reopenMs`; afterwards all lists count as changed. If it
- * cannot be opened after 6 or more consecutive waits, the listeners get an UpstreamError.
+ * After a stream that closed, all lists count as changed. If it cannot be opened after 6 or more consecutive waits, the
+ * listeners get an UpstreamError.
  */
 import type { Listening, ListenFilter, UpstreamListener } from '../protocol/channel.js';
 import { withinDeadline } from '../protocol/deadline.js';
@@ -15,7 +15,6 @@ import { UpstreamError } from '../protocol/mcp-errors.js';
 import { parseMessage } from '../protocol/messages.js';
 import { GOOD_STREAM_MS, reopenMs } from './reopen-wait.js';
 
-/** A stream that cannot be opened after this many consecutive waits is given up. */
 const RETRIES_MAX = 6;
 
 /** Buffer limit for notifications that arrive before the stream's acknowledgement. */
@@ -24,23 +23,22 @@ export const EARLY_CHARS_MAX = 1024 * 1024;
 const REOPEN_TIMEOUT_MS = 30_000;
 
 export interface ListenStream {
-  /** Part of the filter that the upstream sends. */
   honoured: ListenFilter;
   /**
    * Changes the filter of the open stream and returns the honoured part; without this method a new stream replaces it.
    */
   change?(filter: ListenFilter, timeoutMs: number): Promise<ListenFilter>;
-  /** Closes the stream. Never rejects. */
+  /** Never rejects. */
   close(): Promise<void>;
 }
 
 export interface ListenStreamHandlers {
   onNotification(text: string, method: string): void;
-  /** @param retryMs the stream's last `retry`; null without one */
+  /** @param retryMs null without a `retry` */
   lost(retryMs: number | null): void;
 }
 
-/** Opens a stream for a filter. If the upstream honours nothing, it needs no stream. */
+/** If the upstream honours nothing, it needs no stream. */
 export type OpenListening = (
   filter: ListenFilter,
   handlers: ListenStreamHandlers,
@@ -65,23 +63,21 @@ export class Listeners {
   private openedAt = 0;
   private isClosed = false;
 
-  /** @param onChange receives every change before the listeners, to invalidate cached results */
+  /** @param onChange is called before the listeners, to invalidate cached results */
   constructor(
     private readonly openStream: OpenListening,
     private readonly onChange: (method: string) => void = () => undefined,
   ) {}
 
-  /** True without listeners. */
   get isEmpty(): boolean {
     return this.members.size === 0;
   }
 
-  /** True if a listener receives log messages and custom notifications. */
   get hearMessages(): boolean {
     return [...this.members].some(({ filter }) => filter.messages);
   }
 
-  /** Adds a listener. @throws UpstreamFailure when the stream cannot be opened */
+  /** @throws UpstreamFailure when the stream cannot be opened */
   async add(filter: ListenFilter, listener: UpstreamListener, timeoutMs: number): Promise<Listening> {
     if (this.isClosed) throw new UpstreamError('The connection was changed or deleted meanwhile.');
     const member = { filter, listener };
@@ -99,16 +95,13 @@ export class Listeners {
     return { honoured: common(member.filter, this.stream?.current.honoured ?? {}), close: remove };
   }
 
-  /**
-   * Handles a notification that arrived outside the stream; forwarded only if the upstream sends nothing on the stream,
-   * which would deliver it too.
-   */
+  /** Forwarded only if the upstream sends nothing on the stream, which would deliver the notification too. */
   onOtherNotification(text: string, method: string): void {
     if (!this.stream || !hasAny(this.stream.current.honoured)) this.notify(text, method);
     else if (listChanges.has(method)) this.onChange(method);
   }
 
-  /** Replaces the stream of a session that no longer exists, if there are listeners. A new session may have a stream again. */
+  /** A new session may have a stream again. */
   restart(): void {
     const { stream } = this;
     this.stream = null;
@@ -116,10 +109,7 @@ export class Listeners {
     void this.reopen();
   }
 
-  /**
-   * Removes all listeners and closes the stream. Never rejects. @param reason null when the connection was changed or
-   * deleted
-   */
+  /** Never rejects. @param reason null when the connection was changed or deleted */
   async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);
@@ -127,7 +117,6 @@ export class Listeners {
     await this.enqueue(() => this.shut()).catch(() => undefined);
   }
 
-  /** Runs changes of the stream one after the other; each reads the listeners when it starts. */
   private enqueue<T>(job: () => Promise<T>): Promise<T> {
     const done = this.work.then(job, job);
     this.work = done.catch(() => undefined);
@@ -152,7 +141,6 @@ export class Listeners {
     }
   }
 
-  /** Opens the new stream before the old one closes, so that no notification is lost. */
   private async replace(filter: ListenFilter, timeoutMs: number): Promise<void> {
     const id = {};
     let lost: { retryMs: number | null } | null = null;
@@ -210,7 +198,6 @@ export class Listeners {
   private async reopen(): Promise<void> {
     try {
       await this.enqueue(() => this.adjust(REOPEN_TIMEOUT_MS));
-      // Reports all lists as changed: changes during the gap are unknown.
       for (const method of [...listChanges.keys(), RESOURCE_UPDATED]) this.onChange(method);
     } catch (error) {
       if (this.failures >= RETRIES_MAX) {
@@ -253,15 +240,11 @@ export function common(requested: ListenFilter, offered: ListenFilter): ListenFi
   return uris.length === 0 ? both : { ...both, resourceSubscriptions: uris };
 }
 
-/** True if the filter matches anything at all. */
 function hasAny(filter: ListenFilter): boolean {
   return Object.keys(filter).length > 0;
 }
 
-/**
- * True if the filter matches a notification of this method. @param uri resource URI of
- * `notifications/resources/updated`, if it has one
- */
+/** @param uri resource URI of `notifications/resources/updated`, if it has one */
 export function matchesFilter(filter: ListenFilter, method: string, uri: unknown): boolean {
   if (isOfSession(method)) return filter.messages === true;
   const list = listChanges.get(method);
@@ -269,7 +252,6 @@ export function matchesFilter(filter: ListenFilter, method: string, uri: unknown
   return typeof uri === 'string' && (filter.resourceSubscriptions?.includes(uri) ?? false);
 }
 
-/** Resource URI of a `notifications/resources/updated` message. */
 export function uriIn(text: string): unknown {
   return (parseMessage(text)?.params as { uri?: unknown } | undefined)?.uri;
 }

@@ -21,7 +21,7 @@ export class EraContradictedError extends Error {
   }
 }
 
-/** The upstream no longer knows the session of a request, which certainly did not run unless there is an outcome. */
+/** The request certainly did not run unless there is an outcome. */
 export class SessionLostError extends Error {
   /**
    * @param outcome result of the request for its caller, if the upstream rejected it without a sign that it read the
@@ -38,18 +38,13 @@ export class SessionLostError extends Error {
 
 const READS = /^(?:ping|server\/discover|completion\/complete|[\w/]+\/(?:list|read|get))$/;
 
-/** True for a method that may be sent again whether or not it ran. */
 export function onlyReads(method: string): boolean {
   return READS.test(method);
 }
 
-/** How a failed request is changed before it is resent. */
 export type Resend = 'other era' | 'new session' | 'new token' | 'new headers' | 'no change';
 
-/**
- * Looks up a failure in the table above. @param failure error, HTTP status, or reply @returns null if the request must
- * not be resent
- */
+/** @param failure error, HTTP status, or reply @returns null if the request must not be resent */
 export function mayResend(
   { method, cancellation, session }: Pick<McpCall, 'method' | 'cancellation' | 'session'>,
   failure: Error | McpReply | number,

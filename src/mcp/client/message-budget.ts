@@ -1,30 +1,25 @@
-/** Limits of the messages of an upstream. */
 interface MessageLimits {
-  /** Messages besides responses. */
   messages: number;
-  /** Characters of these messages together. */
   chars: number;
   answer: number;
 }
 
 let limits: MessageLimits = { messages: 10_000, chars: 64 * 1024 * 1024, answer: 16 * 1024 * 1024 };
 
-/** Replaces the limits of this process; called once at start. */
+/** Called once at start. */
 export function useMessageLimits(replaced: Partial<MessageLimits>): void {
   limits = { ...limits, ...replaced };
 }
 
-/** Size limit of one response or event of an upstream. */
 export function answerLimit(): number {
   return limits.answer;
 }
 
-/** Interval of renewal on a stream that stays open. */
 const RENEWAL_MS = 60_000;
 
 /**
- * Limits the messages that come with one response, so that an upstream cannot occupy the process with a flood of them
- * for as long as a call can take. On a stream that stays open, each response and each minute renews the budget.
+ * An upstream could otherwise occupy the process with a flood of messages for as long as a call can take. On a stream
+ * that stays open, each response and each minute renews the budget.
  */
 export class MessageBudget {
   private messages = 0;
@@ -33,7 +28,7 @@ export class MessageBudget {
 
   constructor(private readonly isLasting = false) {}
 
-  /** Counts one message. @returns the exceeded limit, as a noun phrase; null if none is exceeded */
+  /** @returns the exceeded limit, as a noun phrase; null if none is exceeded */
   spend(chars: number): string | null {
     if (this.isLasting && Date.now() - this.startedAt > RENEWAL_MS) this.renew();
     this.messages += 1;

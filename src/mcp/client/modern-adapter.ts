@@ -2,9 +2,7 @@
  * Client side of MCP 2026-07-28 over streamable HTTP. There is no session: every request carries the protocol version
  * and the capabilities of its caller in `_meta`.
  *
- * Headers of a request: `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name` (tool, prompt or URI), and `Mcp-Param-…` for
- * arguments that a tool marks (`tool-headers.ts`). `server/discover` gives the identity, cached for its `ttlMs` within
- * 30 s and an hour. Results with `ttlMs` are cached (`result-cache.ts`). Notifications come on one
+ * `server/discover` gives the identity, cached for its `ttlMs` within 30 s and an hour. Notifications come on one
  * `subscriptions/listen`; a server that does not know the method honours nothing.
  *
  * When the server says that a header is missing or wrong, the tools are listed again and the call is sent again. A
@@ -46,31 +44,26 @@ import { SingleFlight } from './single-flight.js';
 import { paramHeaders, ToolHeaders } from './tools/tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
 
-/** Minimum cache lifetime of a `server/discover` result, whatever its `ttlMs`. */
+/** Applies whatever the `ttlMs` of the result. */
 const IDENTITY_MS_MIN = 30_000;
 
-/** Timeout of listing all tools to learn the headers of their calls. */
 const TOOLS_TIMEOUT_MS = 30_000;
 
 const METHOD = 'subscriptions/listen';
 
-/** Result of `server/discover` and when it expires. */
 export interface Discovered {
   identity: UpstreamIdentity;
   until: number;
 }
 
-/** Options of a modern adapter that depend on the era verdict. */
 export interface ModernOptions {
-  /** Result of the `server/discover` that the era probe sent. */
   discovered?: Discovered;
   /** True while the verdict is new: failures are then reported and do not cause another probe. */
   isFresh: () => boolean;
-  /** Called for a response that modern servers do not send. The response is returned nevertheless. */
+  /** The response is returned nevertheless. */
   invalidateEra(): void;
 }
 
-/** MCP 2026-07-28. One per channel. */
 export class ModernAdapter implements ProtocolAdapter {
   private readonly headers: Record<string, string>;
   private readonly discovery: SingleFlight<Discovered>;
@@ -125,7 +118,6 @@ export class ModernAdapter implements ProtocolAdapter {
     await this.discovery.close(async () => undefined);
   }
 
-  /** Sends a request, and again unchanged if {@link mayResend} allows it. */
   private repeated(call: McpCall, timeLeft: () => number): Promise<McpReply> {
     return this.send(call, timeLeft()).catch((error: Error) => {
       if (isOutOfPlace(error) && !this.options.isFresh()) throw new EraContradictedError(error);
@@ -143,7 +135,6 @@ export class ModernAdapter implements ProtocolAdapter {
     });
   }
 
-  /** Headers that repeat the method, the name or URI, and marked arguments of a modern request. */
   private headersOf({ method, params }: McpCall): Record<string, string> {
     const nameKey = namedBy.get(method);
     const parsed = nameKey && params ? (JSON.parse(params) as Record<string, unknown>) : undefined;
@@ -155,11 +146,7 @@ export class ModernAdapter implements ProtocolAdapter {
     return marked ? Object.assign(headers, paramHeaders(marked, parsed?.arguments)) : headers;
   }
 
-  /**
-   * Checks that a response is that of a modern server.
-   *
-   * @throws EraContradictedError when it proves that the request did not run
-   */
+  /** @throws EraContradictedError when the response proves that the request did not run */
   private checkEra(reply: McpReply, { method }: McpCall): void {
     const { error } = reply;
     if (error) {
@@ -177,7 +164,7 @@ export class ModernAdapter implements ProtocolAdapter {
     throw new UpstreamError(`The MCP server answered with a result of type "${type?.slice(0, 40)}", which is not MCP.`);
   }
 
-  /** Learns the header parameters from a `tools/list` reply and removes tools with an invalid declaration. */
+  /** Also learns the header parameters of tools. */
   private withoutInvalidTools(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const refused = this.tools.learnHeaders(items);
@@ -197,7 +184,6 @@ export class ModernAdapter implements ProtocolAdapter {
   }
 }
 
-/** Headers of every request to a modern server. */
 export function modernHeaders({ headers }: HttpWire): Record<string, string> {
   return {
     ...headers,
@@ -207,7 +193,7 @@ export function modernHeaders({ headers }: HttpWire): Record<string, string> {
   };
 }
 
-/** Parses a `server/discover` reply. @throws UpstreamError when the server supports none of our versions */
+/** @throws UpstreamError when the server supports none of our versions */
 export function discovered(reply: McpReply, url: URL): Discovered {
   const result = resultOf(reply);
   const { ttlMs } = result as { ttlMs?: unknown };
@@ -216,8 +202,8 @@ export function discovered(reply: McpReply, url: URL): Discovered {
 }
 
 /**
- * Listens to a modern server by one `subscriptions/listen`, whose first message contains the honoured filter. A server
- * that rejects or does not know the method honours nothing.
+ * The first message of `subscriptions/listen` contains the honoured filter. A server that rejects or does not know the
+ * method honours nothing.
  */
 function modernListening(wire: HttpWire, headers: Record<string, string>): OpenListening {
   return async (filter, handlers, timeoutMs) => {

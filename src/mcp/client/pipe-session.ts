@@ -3,14 +3,13 @@
  * address of HTTP+SSE, or the tunnel of an uplink.
  *
  * Request ids and progress tokens come from one counter of the pipe, never from a caller; responses and
- * `notifications/progress` find their call by them, and get the caller's own token back. Other notifications, and
- * requests of the peer (`sampling/createMessage` and the like), name no call. They go to the newest call only if all
- * running calls have the same caller; otherwise a notification goes to the owner of the session, as every list change
- * does, and a request is rejected with -32601, since it might concern another caller's call.
+ * `notifications/progress` find their call by them. Other notifications, and requests of the peer
+ * (`sampling/createMessage` and the like), name no call. They go to the newest call only if all running calls have the
+ * same caller; otherwise a notification goes to the owner of the session, as every list change does, and a request is
+ * rejected with -32601, since it might concern another caller's call.
  *
- * A call finishes with its response, on timeout (messages restart it if the caller listens), when its caller
- * disconnects, or when the pipe closes. Except for `initialize`, the peer then gets `notifications/cancelled`. A late
- * response is dropped.
+ * When a call times out or its caller disconnects, the peer gets `notifications/cancelled`, except for `initialize`. A
+ * late response is dropped.
  */
 import type { McpCall, McpReply } from '../protocol/channel.js';
 import { members, slice, splice } from '../protocol/json-text.js';
@@ -45,26 +44,21 @@ import { UpstreamRequestResponder } from './upstream-request-responder.js';
 /** Methods during which servers send requests to their clients. */
 const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Transport of a session. Its owner passes received messages to {@link PipeSession.receive}. */
+/** Received messages go to {@link PipeSession.receive}. */
 export interface Pipe {
-  /** Name of the peer in error messages. */
   readonly host: string;
-  /** Allocates a request id, also used as progress token. */
+  /** The id is also used as progress token. */
   takeId(): number;
-  /**
-   * Sends a request, or the notification that completes the handshake.
-   *
-   * @throws UpstreamFailure, SessionLostError when the peer no longer knows the session
-   */
+  /** @throws UpstreamFailure, SessionLostError when the peer no longer knows the session */
   send(text: string, call: McpCall, timeoutMs: number): Promise<void>;
   /** Never throws. */
   notify(text: string): void;
-  /** Sends a response to a request of the peer. Never throws. */
+  /** Never throws. */
   sendResponse(text: string): void;
-  /** The error for a rejected `initialize`. @param message that of the peer */
+  /** @param message that of the peer */
   toRejection(message: string): Error;
   toClosedError(): Error;
-  /** Called once when the session has closed. */
+  /** Called once. */
   close(): void;
 }
 
@@ -86,19 +80,17 @@ export class PipeSession implements LegacySession {
     private readonly handlers: Partial<SessionHandlers>,
   ) {}
 
-  /** Calls without a response. */
   get size(): number {
     return this.running.size;
   }
 
-  /** Sends `initialize` and `notifications/initialized`. @throws UpstreamFailure */
+  /** @throws UpstreamFailure */
   async begin(timeoutMs: number): Promise<void> {
     const { pipe } = this;
     const call = { method: 'initialize', params: initializeParams(this.capabilities), timeoutMs };
     const reply = await this.request(call, timeoutMs, true);
     if (reply.error) throw pipe.toRejection(reply.error.message);
     this.identity = identityOfInitialize(resultOf(reply), pipe);
-    // A server that fails at the notification might still handle requests.
     await pipe
       .send(requestText(null, 'notifications/initialized', undefined), call, ERRAND_MS)
       .catch((error: Error) => {
@@ -127,7 +119,6 @@ export class PipeSession implements LegacySession {
     if (!this.loss) this.pipe.notify(text);
   }
 
-  /** Sends a response to a request of the peer. */
   readonly answer = (text: string): void => {
     if (!this.loss) this.pipe.sendResponse(text);
   };
@@ -145,7 +136,7 @@ export class PipeSession implements LegacySession {
     this.fail(new UpstreamError('The connection was changed or deleted meanwhile.', { outcomeUnknown: true }));
   }
 
-  /** Closes the session with its pipe, and fails all running calls. */
+  /** Also closes the pipe, and fails all running calls. */
   fail(error: Error): void {
     if (this.loss) return;
     this.loss = error;
@@ -161,7 +152,7 @@ export class PipeSession implements LegacySession {
     call?.fail(error);
   }
 
-  /** Handles one message of the peer. @returns true for the response to a call */
+  /** @returns true for the response to a call */
   receive(head: RpcHead, text: string): boolean {
     const { method } = head;
     if (typeof method !== 'string') {
@@ -194,9 +185,8 @@ export class PipeSession implements LegacySession {
   }
 
   /**
-   * Forwards a request of the peer, which names no call, to the newest call whose caller can answer. Handles pings
-   * here. Rejects a request when there is no such call, or when it might concern a call of another caller, who alone
-   * may see it.
+   * Goes to the newest call whose caller can answer. Pings are handled here. A request is rejected when there is no
+   * such call, or when it might concern a call of another caller, who alone may see it.
    */
   private requested(text: string, method: string): void {
     const asking = [...this.running.values()].filter(({ canRespond, mayAsk }) => canRespond || mayAsk);
@@ -204,7 +194,6 @@ export class PipeSession implements LegacySession {
     const call = method !== 'ping' && haveOneOwner(asking) ? able.at(-1) : undefined;
     if (call) return call.requested(text, method);
     const { onRequest } = this.handlers;
-    // The request might concern another caller's call.
     const refuse = () =>
       Promise.resolve(
         errorAnswer(
@@ -254,7 +243,7 @@ class RunningCall {
     return ASKS.has(this.call.method);
   }
 
-  /** Sends the request, with our progress token in place of the caller's. */
+  /** Our progress token replaces the caller's. */
   send(): void {
     const { method, params } = this.call;
     const span = params === undefined ? null : progressTokenIn(params);
@@ -280,7 +269,6 @@ class RunningCall {
     onNotification(text, method);
   }
 
-  /** Forwards a request of the peer to the caller. */
   requested(text: string, method: string): void {
     if (this.call.onNotification) this.timer.restart();
     this.responder.handleRequest(text, method);
@@ -324,7 +312,6 @@ class RunningCall {
   }
 }
 
-/** `notifications/cancelled` for a request whose caller no longer waits. */
 export function cancelledText(requestId: number): string {
   const params = JSON.stringify({ requestId, reason: 'The caller no longer waits for the response' });
   return requestText(null, 'notifications/cancelled', params);

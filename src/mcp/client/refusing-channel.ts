@@ -1,7 +1,6 @@
 import type { Channel, McpCall } from '../protocol/channel.js';
 import { asCallError } from '../protocol/mcp-errors.js';
 
-/** Channel whose every method rejects with one error. */
 export class RefusingChannel implements Channel {
   constructor(private readonly reason: () => Error) {}
 

@@ -2,10 +2,8 @@
  * Results that an upstream allows to cache: `ttlMs` in the results of the four lists and of `resources/read` (MCP
  * 2026-07-28), up to an hour.
  *
- * Key: channel, method, params without `_meta`, and the capabilities of the caller, on which a result may depend.
- * Invalidation increments a generation: on `notifications/…/list_changed`, `notifications/resources/updated`, a
- * rejected cursor (all pages of the list), or a change found otherwise. The key is computed before the request is sent,
- * so a result older than a change is never found.
+ * A result may depend on the capabilities of the caller, so they are part of the key. Invalidation increments a
+ * generation. The key is computed before the request is sent, so a result older than a change is never found.
  *
  * Not cached: a result above 1 MB, incomplete results, and requests with `inputResponses` or `requestState`. All
  * channels of the process share 64 MB (characters).
@@ -15,7 +13,6 @@ import type { McpReply } from '../protocol/channel.js';
 import { resultOf } from '../protocol/messages.js';
 import { TTL_MS_MAX } from '../protocol/protocol.js';
 
-/** Size limits of cached results in characters: all channels of a process together, and one result. */
 const CHARS_MAX = 64 * 1024 * 1024;
 const RESULT_CHARS_MAX = 1024 * 1024;
 /** Shorter results count as this long, which limits their number to 20,971. */
@@ -23,7 +20,6 @@ const RESULT_CHARS_MIN = 3_200;
 
 const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];
 
-/** Methods whose results carry `ttlMs` (MCP 2026-07-28), with the notifications that invalidate them. */
 const staleBy: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   ['tools/list', new Set(['notifications/tools/list_changed'])],
   ['prompts/list', new Set(['notifications/prompts/list_changed'])],
@@ -46,7 +42,6 @@ export class ResultStore {
 }
 
 export class ResultCache {
-  /** Generation per method, incremented to invalidate its results. */
   private readonly generations = new Map<string, number>();
 
   constructor(
@@ -55,9 +50,9 @@ export class ResultCache {
   ) {}
 
   /**
-   * Cache key of a request; null when its result must not be cached.
+   * Null when the result must not be cached.
    *
-   * @param capabilities declared capabilities of the caller as JSON text, on which the result may depend
+   * @param capabilities of the caller as JSON text, on which the result may depend
    */
   keyOf(method: string, params: string | undefined, capabilities: string): string | null {
     if (!staleBy.has(method)) return null;
@@ -76,7 +71,7 @@ export class ResultCache {
     return this.results.get(key);
   }
 
-  /** Caches a complete result that carries `ttlMs`. `key` must be computed before the request is sent. */
+  /** `key` must be computed before the request is sent. */
   store(key: string, reply: McpReply): void {
     if (!reply.result || !reply.text.includes('"ttlMs"')) return;
     const { ttlMs, resultType = 'complete' } = resultOf(reply) as { ttlMs?: unknown; resultType?: unknown };
@@ -88,12 +83,11 @@ export class ResultCache {
     for (const [method, reasons] of staleBy) if (reasons.has(notification)) this.forget(method);
   }
 
-  /** Invalidates all lists of the upstream after a change found elsewhere. */
+  /** A change was found elsewhere. */
   forgetLists(): void {
     for (const method of LISTS) this.forget(method);
   }
 
-  /** Invalidates every page of a list whose cursor was rejected. */
   forgetPages(method: string): void {
     if (LISTS.includes(method)) this.forget(method);
   }

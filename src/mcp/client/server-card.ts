@@ -14,10 +14,7 @@ const REDIRECTS_MAX = 3;
 /** Limit of items per list. A larger list is rejected instead of cut, because unscanned items would still be served. */
 export const ITEMS_MAX = 1_000;
 
-/**
- * Description of a server obtained without an MCP call: published by the server, or sent with a release. Unknown
- * members are preserved.
- */
+/** Published by the server, or sent with a release. Unknown members are preserved. */
 export interface ServerCard {
   serverInfo: ServerInfo & Record<string, unknown>;
   /** Each has a `name`; `inputSchema` is often missing. */
@@ -31,7 +28,6 @@ export interface ServerCard {
   [member: string]: unknown;
 }
 
-/** Lists of a card with the required members of their items. */
 const lists = {
   tools: ['name'],
   resources: ['name', 'uri'],
@@ -40,11 +36,9 @@ const lists = {
 } as const;
 
 /**
- * Fetches the card published at `{origin}/.well-known/mcp/server-card.json`. Returns null when there is none, it is
- * invalid, or it cannot be fetched: unreachable, blocked by the egress policy, larger than 1 MB, or timed out. Follows
- * redirects within the origin only, so that the card is the server's own. Never rejects.
- *
- * @param timeoutMs total timeout
+ * Reads `{origin}/.well-known/mcp/server-card.json`. Returns null when there is no card, it is invalid, or it cannot be
+ * fetched: unreachable, blocked by the egress policy, larger than 1 MB, or timed out. Follows redirects within the
+ * origin only, so that the card is the server's own. Never rejects.
  */
 export async function fetchServerCard(
   egress: Egress,
@@ -68,9 +62,8 @@ export async function fetchServerCard(
 }
 
 /**
- * Parses a server card sent by a client. Validates only members that Slipway reads: published clients copy cards from
- * bundle manifests, whose tools have no schemas and whose prompt arguments are plain strings (converted to `{name}`). A
- * null list is treated as absent.
+ * Validates only members that Slipway reads: published clients copy cards from bundle manifests, whose tools have no
+ * schemas and whose prompt arguments are plain strings (converted to `{name}`). A null list is treated as absent.
  *
  * @throws InvalidInputError naming the invalid member, such as `serverCard.tools.0.name must be a string`
  */

@@ -8,7 +8,7 @@ import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { ITEMS_MAX } from './server-card.js';
 
-/** Identity and lists of a server. A list is null when the server does not declare its capability. */
+/** A list is null when the server does not declare its capability. */
 export interface ServerScan extends UpstreamIdentity {
   /** Items as the server sent them, with unknown members; each has a name, resources and templates also their URI. */
   tools: Record<string, unknown>[] | null;
@@ -18,16 +18,14 @@ export interface ServerScan extends UpstreamIdentity {
 }
 
 export interface ScanOptions {
-  /** Timeout of the whole scan. */
   timeoutMs: number;
-  /** Receives progress messages for the publisher. */
   onProgress?(message: string): void;
 }
 
 /**
  * Reads all lists of a server without calling its tools. Requests only declared lists. A list that the server does not
  * know is treated as empty, as is any list other than the tools that it rejects or sends malformed. Omits and reports
- * items without a name, and those nested beyond 100 levels. Leaves the channel open.
+ * items without a name, and those nested beyond 100 levels.
  *
  * The first of items with equal names is used. Reading stops, with a warning, at a repeated cursor or after 64 pages,
  * 1,000 items or 16 MB.
@@ -39,7 +37,6 @@ export async function scanServer(channel: Channel, options: ScanOptions): Promis
 }
 
 class Scan {
-  /** Remaining timeout for each request, at least 1 ms, which makes the scan time out. */
   private readonly timeLeft: () => number;
   private readonly tell: (message: string) => void;
 
@@ -104,7 +101,6 @@ class Scan {
       }
       if (page.failure !== undefined) this.tell(`Warning: the list of ${noun} is incomplete: ${page.failure}`);
       pages += 1;
-      // Pages may be empty.
       if (pages >= PAGES_MAX && page.nextCursor !== undefined) {
         this.tell(
           `Warning: the server lists its ${noun} in more than ${PAGES_MAX} pages. The list ends there: make the pages larger.`,

@@ -5,11 +5,7 @@ import { SessionLostError } from './may-resend.js';
 export class SessionLevel {
   private last: { level: string; set: Promise<unknown> } | null = null;
 
-  /**
-   * Sets the level, unless the session already has it, or the server has failed to set it.
-   *
-   * @param request sends the request @throws SessionLostError, CallerLeftError
-   */
+  /** @param request sends the request @throws SessionLostError, CallerLeftError */
   async set(level: string, request: (call: Pick<McpCall, 'method' | 'params'>) => Promise<unknown>): Promise<void> {
     if (this.last?.level !== level) {
       const sent = request({ method: 'logging/setLevel', params: JSON.stringify({ level }) });

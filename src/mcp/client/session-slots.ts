@@ -1,11 +1,9 @@
 /**
  * Sessions with a legacy upstream, one per slot, opened on demand and opened again after they were lost.
  *
- * The channel has one slot for all callers without a profile (`LegacyAdapter`), and here one per caller profile,
- * because a server can send requests during a call, and only the right client may answer. Callers with equal
- * capabilities may share a slot (10 per upstream). There are at most 100 slots: above that the longest idle one closes;
- * while all are in use, a caller that needs its own fails with an UpstreamError. A slot without calls and listeners
- * closes after 10 minutes.
+ * The channel has one slot for all callers without a profile, and here one per caller profile, because a server can
+ * send requests during a call, and only the right client may answer. Above 100 slots the longest idle one closes; while
+ * all are in use, a caller that needs its own fails with an UpstreamError.
  *
  * A server that rejects requests without a sign of having read them, or with a code of lost sessions, might have lost
  * the session. It gets a `ping` (`mayProbe`), at most every 30 s unless it responded to the last one.
@@ -19,13 +17,11 @@ import { Listeners, type OpenListening } from './listeners.js';
 import { SingleFlight } from './single-flight.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** Limit of caller-owned sessions per upstream; above it the longest idle one is closed. */
 const PROFILES_MAX = 100;
 
-/** Limit of sessions per upstream that callers with equal capabilities share; other callers use the common one. */
+/** Other callers use the common session. */
 const SHARED_MAX = 10;
 
-/** Idle timeout of a caller-owned session. */
 const IDLE_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
@@ -37,22 +33,16 @@ const PROBE_EVERY_MS = 30_000;
 
 export interface SessionHandlers {
   onNotification(text: string, method: string): void;
-  /**
-   * Answers a server request that belongs to no call. @param ofCall answers during a call that runs in the session, if
-   * there is one
-   */
+  /** @param ofCall answers during a call that runs in the session, if there is one */
   onRequest(method: string, params: string | undefined, ofCall: McpCall['onRequest']): Promise<ClientAnswer>;
-  /** Called when the session is lost, with everything that ran in it. */
   onLost(session: LegacySession): void;
-  /** True if a session in doubt may be probed now. */
   mayProbe(): boolean;
-  /** Called when the server has responded to a probe, so that the next one can follow immediately. */
+  /** The next probe can then follow immediately. */
   onKnown(): void;
 }
 
 export interface LegacySession {
   readonly identity: UpstreamIdentity;
-  /** False when the server handles each request separately. */
   readonly isStateful: boolean;
   /**
    * @param isRepeat the request was already sent once in a lost session; it is not resent a second time
@@ -60,7 +50,7 @@ export interface LegacySession {
    * @throws UpstreamFailure, SessionLostError when the request did not run because the session no longer exists
    */
   request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply>;
-  /** Sends a notification of the session's caller, a JSON-RPC message. Never throws. */
+  /** `text` is a JSON-RPC message. Never throws. */
   notify(text: string): void;
   /**
    * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
@@ -71,24 +61,23 @@ export interface LegacySession {
   startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean>;
   stopListening(): void;
   /**
-   * Checks by `ping` whether the server knows the session: true if it responds, false if it rejects the ping, null
-   * otherwise. Absent if the server itself reports that a session has closed. Never rejects.
+   * True if the server responds to a `ping`, false if it rejects the ping, null otherwise. Absent if the server itself
+   * reports that a session has closed. Never rejects.
    */
   ping?(): Promise<boolean | null>;
   /**
-   * Closes the session here, and upstream too, unless the upstream restores it by name and `forGood` is not set. Never
-   * rejects.
+   * Closes the session upstream too, unless the upstream restores it by name and `forGood` is not set. Never rejects.
    */
   close(forGood?: boolean): Promise<void>;
 }
 
-/** A session opened before its owner was known. The owner replaces the handlers. */
+/** The owner replaces the handlers. */
 export interface OpenedSession {
   session: LegacySession;
   handlers: SessionHandlers;
 }
 
-/** Opens a session of one transport, for one caller that can answer server requests, or for all that cannot. */
+/** Opens a session for one caller that can answer server requests, or for all that cannot. */
 export type OpenSession = (profile: CallerProfile | undefined, handlers: SessionHandlers) => Promise<LegacySession>;
 
 export class SessionSlot extends SingleFlight<LegacySession> {
@@ -96,7 +85,6 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   running = 0;
   /** Log level of the caller, for a session opened to listen in. */
   level: string | undefined;
-  /** True if callers with equal capabilities share the session. */
   readonly isShared: boolean;
   readonly calls = new CallList<McpCall>();
   readonly listeners: Listeners;
@@ -140,7 +128,6 @@ export class SessionSlot extends SingleFlight<LegacySession> {
     this.listeners = new Listeners(openListening);
   }
 
-  /** Takes over a session opened elsewhere. */
   adopt({ session, handlers }: OpenedSession): void {
     Object.assign(handlers, this.handlers);
     this.value = session;
@@ -159,25 +146,22 @@ export class SessionSlot extends SingleFlight<LegacySession> {
   }
 }
 
-/** Slots by caller profile. */
 export class ProfileSlots {
   private readonly slots = new Map<string, SessionSlot>();
   private sweeper: Repeat | undefined;
 
-  /** @param max limit of concurrent sessions */
   constructor(
     private readonly make: (profile: CallerProfile) => SessionSlot,
     private readonly max = PROFILES_MAX,
   ) {}
 
   /**
-   * Runs `work` with the caller's slot, which stays open meanwhile. Returns null without running it when all slots are
-   * taken and the caller may share a session.
+   * The slot stays open meanwhile. Returns null without running `work` when all slots are taken and the caller may
+   * share a session.
    *
    * @throws UpstreamError when all slots are in use and the caller needs its own
    */
   async use<T>(profile: CallerProfile, work: (slot: SessionSlot) => Promise<T>): Promise<T | null> {
-    // A caller that may share a session does not evict another caller's.
     const slot = profile.mayShare ? this.slotFor(profile) : this.slotOf(profile);
     if (!slot) return null;
     slot.running += 1;
@@ -189,14 +173,14 @@ export class ProfileSlots {
     }
   }
 
-  /** The caller's slot; null when all are taken by others. */
+  /** Null when all slots are taken by others. */
   slotFor(profile: CallerProfile): SessionSlot | null {
     if (this.slots.has(profile.key)) return this.slotOf(profile);
     const shared = profile.isShared ? [...this.slots.values()].filter(({ isShared }) => isShared).length : 0;
     return this.slots.size >= this.max || shared >= SHARED_MAX ? null : this.slotOf(profile);
   }
 
-  /** Sends a notification in the session of a caller, if it is open and no other caller shares it. */
+  /** Does nothing if the session is closed or shared with other callers. */
   notify(key: string, text: string): void {
     const slot = this.slots.get(key);
     if (slot && !slot.isShared) slot.value?.notify(text);

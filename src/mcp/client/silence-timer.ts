@@ -1,11 +1,10 @@
-/** Maximum duration of a call whose timeout is restarted by messages. */
 export const CALL_MS_MAX = 60 * 60_000;
 
 /** Timeout of the silence in a call, restarted by messages, and of the call as a whole: an hour. */
 export class SilenceTimer {
   private timer: NodeJS.Timeout;
 
-  /** @param startedAt start of the call in epoch milliseconds */
+  /** @param startedAt epoch milliseconds */
   constructor(
     private readonly timeoutMs: number,
     private readonly onExpired: () => void,
@@ -14,7 +13,7 @@ export class SilenceTimer {
     this.timer = setTimeout(onExpired, Math.min(timeoutMs, this.leftMs));
   }
 
-  /** True after the whole time of the call: the timeout cannot be restarted. */
+  /** The timeout cannot be restarted then. */
   get isOver(): boolean {
     return this.leftMs <= 1;
   }

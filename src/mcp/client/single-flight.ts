@@ -2,10 +2,9 @@
  * A value that costs a dial (a session, an identity, an adapter), opened once for all callers that want it at the same
  * time.
  *
- * Opening does not stop when the caller that started it disconnects: each caller waits for its own timeout, and the
- * value serves the others. Callers within a second after a failure get the same error, so that an unreachable upstream
- * costs one dial. `discard` drops exactly the value that failed, never its successor. After `close` nothing is opened,
- * and a value that arrives late is closed.
+ * Opening does not stop when the caller that started it disconnects: each caller waits for its own timeout. Callers
+ * within a second after a failure get the same error, so that an unreachable upstream costs one dial. After `close`
+ * nothing is opened, and a value that arrives late is closed.
  */
 import type { Cancellation } from '../protocol/cancellation.js';
 import { withinDeadline } from '../protocol/deadline.js';
@@ -25,9 +24,7 @@ export class SingleFlight<T> {
     private readonly upstream: { host: string; isProgram?: boolean },
   ) {}
 
-  /**
-   * Returns the value. Waits until `timeoutMs` or the caller's cancellation; opening continues for the other callers.
-   */
+  /** Opening continues for the other callers after `timeoutMs` or a cancellation. */
   get(timeoutMs: number, cancellation?: Cancellation): Promise<T> {
     if (this.value !== null) return Promise.resolve(this.value);
     if (this.isClosed) return Promise.reject(new UpstreamError('The connection was changed or deleted meanwhile.'));
@@ -44,12 +41,12 @@ export class SingleFlight<T> {
     return withinDeadline(this.opening, timeoutMs, late, cancellation);
   }
 
-  /** Discards this value, unless another one has replaced it. */
+  /** Does nothing if another value has replaced it. */
   discard(value: T): void {
     if (this.value === value) this.value = null;
   }
 
-  /** Closes permanently. A value that is still being opened is closed as soon as it is open. */
+  /** A value that is still being opened is closed as soon as it is open. */
   async close(end: (value: T) => Promise<void>): Promise<void> {
     this.isClosed = true;
     const { value, opening } = this;

@@ -1,9 +1,9 @@
 /**
- * An upstream channel shared by its callers. Every call to a connection or a release passes here.
+ * An upstream channel shared by its callers; every call to a connection or a release passes here.
  *
  * For each call it checks with the owner (a connection, or a release with the values of its callers) that it may be
  * sent, sets the timeout, adds trace context to `_meta`, and reports the outcome to the owner, which decides the error
- * that the caller sees. With telemetry on, a call is a client span named `tools/call <tool>`.
+ * that the caller sees.
  *
  * It has the catalogs of tools: one for callers without capabilities, and up to 20 for others, since some servers list
  * a tool only to clients that can answer requests. It counts calls and listeners, so that a pool closes it when idle,
@@ -38,18 +38,16 @@ const CAPABILITIES_CHARS_MAX = 4_096;
 const DELETED_DRAIN_MS_MAX = 60_000;
 
 export interface HandleOwner {
-  /** Error that prevents a call; null to send it. */
+  /** Null to send the call. */
   refusal?(call: McpCall): Error | null;
-  /** Replaces the timeout of a call. */
   timeoutOf?(call: McpCall): number;
-  /** Called on the reply to a request, a result or a JSON-RPC error. Must not throw. */
+  /** A reply is a result or a JSON-RPC error. Must not throw. */
   succeeded?(call?: McpCall, reply?: McpReply): void;
   /**
    * Called when a request failed. @param isGone the owner was deleted meanwhile @returns the error for its caller. Must not
    * throw
    */
   failed(method: string, error: Error, isGone: boolean): Error;
-  /** The hooks of its tool calls; absent if the calls of clients have already passed them. */
   callHooks?: CallHooks;
   hookedTarget?(): HookedTarget;
 }
@@ -58,7 +56,6 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   readonly catalog = new ToolCatalog(this);
   lastUsedAt = Date.now();
   private readonly catalogs = new LRUCache<string, ToolCatalog>({ max: CATALOGS_MAX });
-  /** True once the connection or release was deleted. */
   private isGone = false;
   private running = 0;
   private readonly listening = new Set<{ filter: ListenFilter; listener: UpstreamListener }>();
@@ -128,10 +125,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     });
   }
 
-  /**
-   * The catalog that a caller with these capabilities sees: some servers list a tool only to clients that can answer
-   * requests.
-   */
+  /** Some servers list a tool only to clients that can answer requests. */
   catalogFor(capabilities: Record<string, unknown> | undefined): ToolCatalog {
     const key = JSON.stringify(capabilities ?? {});
     if (key === '{}' || key.length > CAPABILITIES_CHARS_MAX) return this.catalog;
@@ -192,10 +186,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return this.channel.close(forGood);
   }
 
-  /**
-   * Removes the listeners, and closes when the running calls have finished: after at most an hour, or a minute with
-   * `forGood`.
-   */
+  /** Closes when the running calls have finished: after at most an hour, or a minute with `forGood`. */
   async retire(forGood?: boolean): Promise<void> {
     for (const { listener } of [...this.listening]) listener.onEnd(null);
     if (this.running > 0) {
@@ -210,12 +201,11 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     await this.close(forGood);
   }
 
-  /** True without running calls and listeners. */
   get isIdle(): boolean {
     return this.running === 0 && this.listening.size === 0;
   }
 
-  /** Passes a list change received during a call to the listeners, which might not receive it otherwise. */
+  /** Listeners might not receive a list change that arrives during a call otherwise. */
   private readonly tellListeners = (text: string, method: string): void => {
     for (const { filter, listener } of this.listening) {
       if (matchesFilter(filter, method, undefined)) listener.onNotification(text, method);
@@ -223,7 +213,6 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     if (method === 'notifications/tools/list_changed') this.forgetCatalogs();
   };
 
-  /** Invalidates the cached tool catalog before the listener receives `notifications/tools/list_changed`. */
   private withListChanges(onNotification: UpstreamListener['onNotification']): UpstreamListener['onNotification'] {
     return (text, method) => {
       if (method === 'notifications/tools/list_changed') this.forgetCatalogs();

@@ -3,13 +3,12 @@
  *
  * `roots/list`, `sampling/createMessage` and `elicitation/create` go to the caller, if it can answer. `ping` is handled
  * here; every other method gets -32601. If the caller cannot be reached, the upstream gets an error, so that it does
- * not wait. While the caller has a request open, the timeout of the call waits (`isHolding`).
+ * not wait.
  */
 import type { McpCall } from '../protocol/channel.js';
 import { members, slice } from '../protocol/json-text.js';
 import { answerText, errorAnswer, unansweredRequest } from '../protocol/messages.js';
 
-/** Methods forwarded to a caller that supports them; others are handled here. */
 const FORWARDED: ReadonlySet<string> = new Set(['roots/list', 'sampling/createMessage', 'elicitation/create']);
 
 export class UpstreamRequestResponder {
@@ -22,7 +21,7 @@ export class UpstreamRequestResponder {
     readonly forward?: McpCall['onRequest'],
   ) {}
 
-  /** Answers a request of the upstream, or forwards it to the caller. @param forward replaces that of the call */
+  /** @param forward replaces that of the call */
   handleRequest(text: string, method: string, forward = this.forward): void {
     const parts = members(text);
     const idAt = parts.get('id');
@@ -39,11 +38,10 @@ export class UpstreamRequestResponder {
         this.answeredAt = performance.now();
         this.answer(answerText(id, answer));
       })
-      // `answer` handles its own errors.
       .catch(() => undefined);
   }
 
-  /** True while the caller has a pending request, and for `graceMs` after it, in which the upstream continues. */
+  /** Includes `graceMs` after a pending request, in which the upstream continues. */
   isHolding(graceMs: number): boolean {
     return this.open > 0 || performance.now() - this.answeredAt < graceMs;
   }

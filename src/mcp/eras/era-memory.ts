@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { ErasRepository, type EraVerdict } from './era.repository.js';
 
-/** Era per URL, probed once for all callers, processes and credentials, since it is a property of the server. */
+/** Probed once for all callers, processes and credentials, since the era is a property of the server. */
 @Injectable()
 export class EraMemory {
   private readonly verdicts = growingLru<EraVerdict>();
@@ -17,8 +17,8 @@ export class EraMemory {
   ) {}
 
   /**
-   * Verdict of an endpoint, from `probe` if unknown. Concurrent callers share one probe; when it fails, possibly
-   * because of its caller's credentials, each caller probes itself.
+   * Concurrent callers share one probe; when it fails, possibly because of its caller's credentials, each caller probes
+   * itself.
    *
    * @throws errors of `probe`
    */
@@ -57,7 +57,6 @@ export class EraMemory {
     return stored;
   }
 
-  /** Replaces the verdict of an endpoint by a more specific one. */
   async refine(url: URL, verdict: EraVerdict): Promise<void> {
     await this.store(keyOf(url), verdict);
   }

@@ -4,10 +4,8 @@ import { MoreThan, Repository } from 'typeorm';
 import { UpstreamEra } from './upstream-era.entity.js';
 import { deletionTime } from '../../platform/database/deletion-time.js';
 
-/** Limit of stored endpoints. */
 const ENDPOINTS_MAX = 200_000;
 
-/** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
 
 /**
@@ -39,7 +37,7 @@ export class ErasRepository {
 
   constructor(@InjectRepository(UpstreamEra) private readonly upstreamEraRepository: Repository<UpstreamEra>) {}
 
-  /** Unexpired verdict of an endpoint; null without one. */
+  /** Null without an unexpired verdict. */
   async read(endpoint: string): Promise<EraVerdict | null> {
     const row = await this.upstreamEraRepository.findOne({ where: { endpoint, expiresAt: MoreThan(new Date()) } });
     if (!row) return null;
@@ -60,7 +58,7 @@ export class ErasRepository {
     );
   }
 
-  /** Deletes this verdict, unless another process has stored a newer one. */
+  /** Does nothing if another process has stored a newer verdict. */
   async forget(endpoint: string, { learnedAt }: EraVerdict): Promise<void> {
     await this.upstreamEraRepository
       .createQueryBuilder()
@@ -70,14 +68,13 @@ export class ErasRepository {
   }
 }
 
-/** Creates a verdict valid from now. */
 export function verdictOf(kind: EndpointKind, reason: string, isUnsure = false): EraVerdict {
   const ttlMs = isUnsure ? TTL_MS.unsure : kind === 'modern' ? TTL_MS.modern : TTL_MS.legacy;
   const now = Date.now();
   return { kind, reason, learnedAt: now, expiresAt: now + ttlMs };
 }
 
-/** True for a legacy verdict older than an hour: a server that lost its sessions may have been upgraded since. */
+/** A server that lost its sessions may have been upgraded since. */
 export function isStale({ learnedAt }: EraVerdict): boolean {
   return Date.now() - learnedAt > HOUR_MS;
 }

@@ -1,6 +1,6 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** Era of an upstream endpoint, stored so that other processes and restarts need no probe. */
+/** Stored so that other processes and restarts need no probe. */
 @Entity('upstream_eras')
 @Index('upstream_eras_expiry', ['expiresAt'])
 @Check('upstream_eras_kind', `"kind" IN ('modern', 'both', 'streamable', 'sse')`)
@@ -12,7 +12,6 @@ export class UpstreamEra {
   @Column('text')
   kind: string;
 
-  /** Evidence from the probe. */
   @Column('text')
   reason: string;
 

@@ -1,9 +1,6 @@
 import { UpstreamError, UpstreamFailure, UpstreamTimeoutError, withoutWords } from '../../protocol/mcp-errors.js';
 
-/**
- * Replaces addresses in an upstream failure by the server's name, and removes the server's own message. Other errors
- * are returned unchanged.
- */
+/** Also removes the server's own message. Other errors are returned unchanged. */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   if (!(error instanceof UpstreamFailure) || !error.row.namesAddress) return error;
   const message = withoutAddress(withoutWords(error.message), upstream, name);
@@ -13,8 +10,8 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
 }
 
 /**
- * Replaces the upstream's address in a string by `name`. Only the owner may see where a release runs, and the path of an
- * upstream may contain a secret; callers may be anonymous.
+ * Only the owner may see where a release runs, and the path of an upstream may contain a secret; callers may be
+ * anonymous.
  */
 export function withoutAddress(text: string, { origin, pathname, host, hostname }: URL, name: string): string {
   const hide = (rest: string, address: string) => {

@@ -1,10 +1,10 @@
 /**
- * MCP over HTTP to a server of any era: modern, legacy streamable HTTP, HTTP+SSE, or both modern and streamable HTTP.
+ * MCP over HTTP to a server of any era.
  *
- * The first call learns the era of the endpoint, from the table of eras or by a probe (`era-probe.ts`), and creates its
- * adapter. Calls of the legacy era to a modern endpoint use a second adapter with sessions, where the endpoint has
- * them. When a reply contradicts the era, the verdict is discarded, the endpoint is probed again, and the call is
- * resent once if it certainly did not run. A verdict younger than 5 s is trusted: its failures are reported.
+ * The first call learns the era of the endpoint, from the table of eras or by a probe (`era-probe.ts`). Calls of the
+ * legacy era to a modern endpoint use a second adapter with sessions, where the endpoint has them. When a reply
+ * contradicts the era, the verdict is discarded, the endpoint is probed again, and the call is resent once if it
+ * certainly did not run.
  *
  * Requests to servers outside carry `Via`, which detects a loop through this service; hosted programs do not get it.
  * Errors state the caller's whole time, that a tool call might have run, and the server's name in place of its address.
@@ -50,7 +50,7 @@ const TIMER_MS_EARLY = 50;
 /** Wait for the first session of an endpoint of the modern era; its calls need the remaining time. */
 const SESSION_MS_MAX = 8_000;
 
-/** Creates channels to MCP servers over HTTP. The channels share only the remembered eras of their endpoints. */
+/** The channels share only the remembered eras of their endpoints. */
 @Injectable()
 export class HttpChannels {
   private readonly results = new ResultStore();
@@ -64,9 +64,8 @@ export class HttpChannels {
     this.via = viaMark(env);
   }
 
-  /** Creates a separate channel to this target with its credentials. Dials on the first call. */
+  /** Dials on the first call. */
   channelTo(target: HttpTarget, eras = this.eraMemory): Channel {
-    // Hosted programs do not receive the `Via` mark.
     const marked = target.dispatcher ? target : { ...target, via: this.via };
     return new HttpChannel(target.dispatcher ?? this.egress, marked, eras, this.results.forChannel());
   }
@@ -84,10 +83,7 @@ export class HttpChannels {
 interface Choice {
   adapter: ProtocolAdapter;
   verdict: EraVerdict;
-  /**
-   * Adapter for calls of the legacy era, where `adapter` is modern: the same one at an endpoint without sessions. Opened
-   * by the first such call.
-   */
+  /** This is the same adapter at an endpoint without sessions. The first call of the legacy era opens it. */
   legacy: SingleFlight<ProtocolAdapter> | null;
 }
 
@@ -125,7 +121,6 @@ export class HttpChannel implements Channel {
     const { value } = this.choice;
     const adapter = call.era === 'legacy' && value?.legacy ? value.legacy.value : value?.adapter;
     const send = () => this.withAdapter(call.timeoutMs, call, (chosen, ms) => chosen.request(call, ms));
-    // An open adapter is called without the deadline of `withAdapter`.
     const sent = adapter ? adapter.request(call, call.timeoutMs) : send();
     return sent.catch(async (error: unknown) => {
       if (!(adapter && value && error instanceof EraContradictedError)) throw this.errorFor(error, call, from);
@@ -170,9 +165,8 @@ export class HttpChannel implements Channel {
   }
 
   /**
-   * The error of a request for its caller. A timeout states the caller's whole time, not the rest after a probe, a
-   * handshake or a resumed stream. The error of a tool call states that it might have run. No error contains the
-   * address of a server with a name.
+   * A timeout states the caller's whole time, not the rest after a probe, a handshake or a resumed stream. The error of
+   * a tool call states that it might have run. No error contains the address of a server with a name.
    */
   private errorFor(
     error: unknown,
@@ -190,13 +184,12 @@ export class HttpChannel implements Channel {
     return this.hideAddress(asCallError(reported, { method }));
   }
 
-  /** Replaces the address in the error by the server's name, if the target has one. */
   private hideAddress(error: Error): Error {
     const { url, name } = this.target;
     return name === undefined ? error : withHiddenAddress(error, url, name);
   }
 
-  /** Runs `work` with an open adapter, and again with another one when the first does not match the endpoint. */
+  /** Uses another adapter when the first does not match the endpoint. */
   private async withAdapter<T>(
     timeoutMs: number,
     call: Pick<McpCall, 'era' | 'cancellation' | 'timing'>,
@@ -209,7 +202,6 @@ export class HttpChannel implements Channel {
         return await work(await adapterIn(choice, call, timeLeft), timeLeft());
       } catch (error) {
         if (!(error instanceof EraContradictedError)) throw error;
-        // The outcome is a reply, and `T` too, for `request` only.
         if (isRepeat && error.outcome instanceof Error) throw error.outcome;
         if (isRepeat) return error.outcome as T;
         await this.invalidateEra(choice);
@@ -226,7 +218,6 @@ export class HttpChannel implements Channel {
     }
   }
 
-  /** Selects an adapter by the remembered era, or by a probe. */
   private async choose(): Promise<Choice> {
     let probed: ProbedEra | undefined;
     const verdict = await this.eras.settle(this.target.url, async () => {
@@ -270,7 +261,7 @@ export class HttpChannel implements Channel {
     });
   }
 
-  /** Discards the verdict after a contradiction. Calls that run on the adapter continue. */
+  /** Calls that run on the adapter continue. */
   private async invalidateEra(choice: Choice): Promise<void> {
     if (this.choice.value === choice) {
       this.choice.discard(choice);
@@ -281,8 +272,8 @@ export class HttpChannel implements Channel {
 }
 
 /**
- * The call in its caller's own session. A caller that can answer upstream requests already has one, unless it uses one
- * session for each concurrent call (`mayShare`).
+ * A caller that can answer upstream requests already has its own session, unless it uses one for each concurrent call
+ * (`mayShare`).
  */
 function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   const { profile, caller } = call;
@@ -291,7 +282,7 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   return { ...call, profile: { key, capabilities: profile?.capabilities ?? {}, level: profile?.level } };
 }
 
-/** Adapter of a choice for a call. A modern one serves it while the endpoint fails to open a session. */
+/** A modern adapter serves the call while the endpoint fails to open a session. */
 async function adapterIn(
   { adapter, legacy }: Choice,
   { era, cancellation }: Pick<McpCall, 'era' | 'cancellation'>,

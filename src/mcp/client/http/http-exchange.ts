@@ -2,15 +2,14 @@
  * One HTTP request to an upstream and its whole response: JSON, or the events of a stream up to the awaited message.
  *
  * One deadline covers headers and body. If the caller listens, events restart it, up to an hour in all, and it waits
- * while the upstream waits for the caller. Messages above 256 KB are parsed one at a time for each account, so that
- * large responses do not stall the process. A stream still open 1 s after its response is closed with its socket.
+ * while the upstream waits for the caller. A stream still open 1 s after its response is closed with its socket.
  *
  * A stream that breaks after an event with an id is resumed by GET with `Last-Event-ID`, after the server's `retry` (at
- * least 0.1 s), until the call times out; this does not repeat the call. Failures are UpstreamFailures, which state
- * whether the request might have run; an HTTP status is not a failure here. A response that is too large (16 MB,
- * decoded), too deep, in an unsupported coding or of too many messages is an UpstreamError that closes the socket.
+ * least 0.1 s), until the call times out; this does not repeat the call.
  *
- * A redirect with 307 or 308 within the origin is followed, at most three times, with method, headers and body.
+ * Failures are UpstreamFailures, which state whether the request might have run; an HTTP status is not a failure here.
+ * A response that is too large (16 MB, decoded), too deep, in an unsupported coding or of too many messages is an
+ * UpstreamError that closes the socket. A redirect with 307 or 308 within the origin is followed, at most three times.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
@@ -39,10 +38,10 @@ import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { PacedWork } from '../../../platform/schedule/paced-work.js';
 
-/** Time for an upstream to finish its body after the response; afterwards the socket is closed instead of reused. */
+/** Afterwards the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
 
-/** Messages above this size are read and passed on one at a time for each account. */
+/** Larger messages are parsed one at a time for each account, so that they do not stall the process. */
 const LARGE_BYTES = 256 * 1024;
 
 const largeMessages = new PacedWork();
@@ -58,14 +57,9 @@ const RETRY_MS = 1_000;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 10_000;
 
-/** Redirects that keep method and body. */
 const KEPT: ReadonlySet<number> = new Set([307, 308]);
 const REDIRECTS_MAX = 3;
 
-/**
- * Sends HTTP requests to an upstream: through the egress policy for external targets, another dispatcher for hosted
- * programs.
- */
 export type HttpDispatcher = Pick<Egress, 'dispatch' | 'lastConnect'>;
 
 export interface ExchangeRequest {
@@ -75,11 +69,10 @@ export interface ExchangeRequest {
   body?: string;
   /** Account that large messages are counted for; default the host of the URL. */
   account?: string;
-  /** Timeout for the whole response, headers and body. */
   timeoutMs: number;
-  /** True for a request that opens a session, or discovers the versions of the server. */
+  /** Or a request that discovers the versions of the server. */
   isOpening?: boolean;
-  /** Restarts the timeout with every event of a stream, up to an hour in all. */
+  /** Up to an hour in all. */
   extendWithEvents?: boolean;
   /** Start of the call in epoch milliseconds, for a request that resumes its stream; default now. */
   startedAt?: number;
@@ -91,9 +84,7 @@ export interface ExchangeRequest {
   timing?: CallTiming;
   /** Resolves a success at its headers, without its body: no response is awaited. */
   isOneWay?: boolean;
-  /** Redirects that were followed before this request. */
   redirects?: number;
-  /** Called with the target of each redirect that is followed. */
   onRedirect?: (to: URL) => void;
   /** Uses a separate socket: the sockets of calls might be waiting for this very message. */
   isAside?: boolean;
@@ -107,10 +98,9 @@ export interface ExchangeRequest {
   stream?: Pick<StreamRequest, 'onOther' | 'onEnd'>;
 }
 
-/** Request for an event stream that stays open until one side closes it. */
 export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' | 'body' | 'onRedirect'> {
   method: 'GET' | 'POST';
-  /** Timeout for the response headers; the stream itself has no limit. */
+  /** Applies to the response headers; the stream itself has no limit. */
   timeoutMs: number;
   /** Receives each message; returns true for the response to a call. An exception closes the stream. */
   onMessage: (data: string) => boolean | void;
@@ -118,16 +108,15 @@ export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' |
   onOther?: (event: string, data: string) => void;
   /**
    * Called once when an opened stream closes: null when the upstream or {@link StreamAnswer.close} closed it. `retryMs`
-   * is its last `retry`, null without one.
+   * is the last `retry` of the stream, null without one.
    */
   onEnd: (error: Error | null, retryMs: number | null) => void;
 }
 
-/** An HTTP response. For an event stream, `text` is the awaited message, or null when the stream ended without it. */
+/** For an event stream, `text` is the awaited message, or null when the stream ended without it. */
 export interface ExchangeAnswer {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Media type in lower case, without parameters. */
   contentType: string;
   text: string | null;
   /** True for an event stream that was cut off within an event. */
@@ -138,20 +127,17 @@ export interface ExchangeAnswer {
   resume?: ResumePoint;
 }
 
-/**
- * Response to a {@link StreamRequest}: an open stream, whose `text` is null, or another response with its complete
- * body.
- */
+/** An open stream, whose `text` is null, or another response with its complete body. */
 export interface StreamAnswer extends ExchangeAnswer {
-  /** Closes the socket immediately. Idempotent. */
+  /** Idempotent. */
   close(): void;
 }
 
-/** Last event id of a broken stream and the server's `retry` delay; null without one. */
+/** The position after which a broken stream is resumed; `retry` is null if the server sent none. */
 export interface ResumePoint {
   lastEventId: string;
   retryMs: number | null;
-  /** Remaining timeout of the request, in ms. */
+  /** Remaining timeout in ms. */
   leftMs: number;
   /** Start of the call in epoch milliseconds. */
   startedAt: number;
@@ -161,13 +147,12 @@ export interface ResumePoint {
 const STREAM_BEGINNING = /^[\uFEFF\uFFFD\s]*(?:data|event|id|retry)?:/;
 const JSON_BEGINNING = /^[\uFEFF\uFFFD\s]*[{[]/;
 
-/** Characters needed to recognize a body. */
 const BEGINNING_CHARS = 64;
 
 /** Beginning of a batch, which servers of 2025-03-26 may send. */
 const BATCH = /^\s*\[/;
 
-/** Sends one request and reads its response. @throws UpstreamFailure for every transport failure */
+/** @throws UpstreamFailure for every transport failure */
 export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
     new Exchange(dispatcher, request, resolve, reject).start();
@@ -175,8 +160,7 @@ export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): 
 }
 
 /**
- * Opens an event stream on a socket that calls do not share. Resolves when the stream is open, or with any other
- * response.
+ * Uses a socket that calls do not share. Resolves when the stream is open, or with any other response.
  *
  * @throws UpstreamFailure for every failure until then; an HTTP status is not a failure
  */
@@ -199,7 +183,6 @@ class Exchange implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private written = false;
   private settled = false;
-  /** True while an opened stream has not closed. */
   private isOpen = false;
   private failure: Error | null = null;
   private timer: SilenceTimer | undefined;
@@ -217,14 +200,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   private sse: SseParser | null = null;
   /** The encoded body, the source of the decoded one; null for a body without encoding. */
   private coded: Readable | null = null;
-  /** Where bytes are read from: the decoded body, or the socket. */
   private source: { pause(): unknown; resume(): unknown } | null = null;
-  /** Messages of the stream that wait for their turn. The end of the stream waits for them. */
+  /** The end of the stream waits for these messages. */
   private waiting = 0;
   private end: (() => void) | null = null;
   private afterDecoding: () => void = () => undefined;
   private readonly scanner: JsonScanner;
-  /** Times of the handover to the dispatcher and of sending; set only for calls with {@link CallTiming}. */
+  /** Set only for calls with {@link CallTiming}. */
   private handedAt = 0;
   private sentAt = 0;
 
@@ -297,7 +279,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     return parser;
   }
 
-  /** Corrects the type of a body that begins differently. */
   private recognize(chunk: Buffer): void {
     this.beginning += chunk.toString('utf8', 0, BEGINNING_CHARS);
     const isJson = JSON_BEGINNING.test(this.beginning);
@@ -312,7 +293,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Sends the request to the target of a redirect instead. @returns false if the redirect is not followed */
+  /** @returns false if the redirect is not followed */
   private redirect(location: string | string[] | undefined): boolean {
     const { request } = this;
     const { url, redirects = 0, timeoutMs, extendWithEvents } = request;
@@ -329,7 +310,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     return true;
   }
 
-  /** Reads the body through its decoders. @returns false for an unsupported coding */
+  /** @returns false for an unsupported coding */
   private decode(controller: Dispatcher.DispatchController, encoding: string | string[]): boolean {
     const coded = new Readable({ read: () => controller.resume() });
     const { host } = this.request.url;
@@ -379,7 +360,6 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   private atEnd(): void {
-    // The rest of a stream might be its response.
     if (!this.settled || this.isOpen) this.sse?.finish();
     if (this.waiting > 0) return void (this.end = () => this.atEnd());
     this.timer?.stop();
@@ -390,7 +370,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     else this.inTurn(() => this.settled || this.finishWhole());
   }
 
-  /** Resolves with the whole body. The elements of a batch are read like the events of a stream. */
+  /** The elements of a batch are read like the events of a stream. */
   private finishWhole(): void {
     const body = this.body();
     const isBatch = BATCH.test(body) && this.status < 300 && !this.request.stream;
@@ -445,7 +425,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.closeSoon();
   }
 
-  /** The awaited message in the data of an event, which may be a batch; null without it. */
+  /** The data of an event may be a batch. Null without the awaited message. */
   private answerIn(data: string): string | null {
     if (this.settled && !this.isOpen) return null;
     const { request } = this;
@@ -467,7 +447,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** Gives the upstream a moment to finish its body, then closes the socket. */
   private closeSoon(): void {
     this.drain = setTimeout(() => {
       this.finish(this.sse ? null : this.body());
@@ -492,7 +471,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.abort(unreadable(`${this.request.url.host} sent a response larger than ${megabytes} MB.`));
   }
 
-  /** Closes the socket and rejects immediately, without waiting for undici. */
+  /** Does not wait for undici. */
   private abort(reason: Error): void {
     this.failure = reason;
     this.controller?.abort(reason);
@@ -547,8 +526,8 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Resumes the broken stream of a legacy response by GET with `Last-Event-ID`. The call still runs, so this does not
- * repeat it. Returns the response whose stream contained the awaited message; otherwise the broken one.
+ * Resumes by GET with `Last-Event-ID`. The call still runs, so this does not repeat it. Returns the broken response if
+ * no stream contained the awaited message.
  *
  * @throws UpstreamFailure when the deadline passes or the caller disconnects
  */
@@ -606,7 +585,7 @@ export async function resumeAnswer(
   return broken;
 }
 
-/** The delay requested by `Retry-After`, in ms. */
+/** Returns the delay of `Retry-After` in milliseconds. */
 function waitOf({ status, headers }: ExchangeAnswer): number {
   return status === 429 || status === 503 ? (Number(headers['retry-after']) || 0) * 1_000 : 0;
 }

@@ -38,7 +38,6 @@ import { uncoded } from '../../../platform/egress/content-coding.js';
 import { UpstreamRequestResponder } from '../upstream-request-responder.js';
 import { refusalText, wordsOf } from '../protocol-adapter.js';
 
-/** Timeout of messages without an awaited reply. */
 const ASIDE_TIMEOUT_MS = 2_000;
 
 /** Timeout for sending the response to an upstream request; the upstream's call is blocked until it arrives. */
@@ -67,14 +66,12 @@ const DOUBTFUL: ReadonlySet<number | undefined> = new Set([
   -32002,
 ]);
 
-/** Messages of servers that do not know a session. */
 const LOSS =
   /\bsession\b[^.]{0,60}\b(?:not found|not exist|unknown|invalid|expired|terminated|closed|lost|no longer)|\b(?:unknown|invalid|expired|missing|no valid|no such|no active)\b[^.]{0,20}\bsession\b/i;
 
 /** Longer bodies are not searched for these messages. */
 const LOSS_CHARS_MAX = 2_000;
 
-/** True for an error that reports a lost session, as an HTTP status, a JSON-RPC error or the result of a tool. */
 export function showsLoss(status: number, text: string | null, reply: McpReply | null): boolean {
   if (text === null || text.length > LOSS_CHARS_MAX || status === 401 || status === 429) return false;
   const isRefusal = status >= 400 || (reply !== null && (reply.error !== null || isErrorResult(reply)));
@@ -82,93 +79,74 @@ export function showsLoss(status: number, text: string | null, reply: McpReply |
 }
 
 export interface SessionNaming {
-  /**
-   * Header that carries the session's name when it is opened or closed. An upstream that restores sessions by name
-   * repeats the header in its `initialize` response.
-   */
+  /** An upstream that restores sessions by name repeats the header in its `initialize` response. */
   header: string;
-  /** Session name for a caller with this profile key, identical in every process. */
+  /** Identical in every process. */
   nameOf(profileKey: string): string;
 }
 
 export interface HttpTarget {
   url: URL;
-  /** Account whose large messages take turns; default the host of the URL. */
   account?: string;
   /**
    * Server name in error messages, quoted, such as `"acme/weather"`. Hides the address from callers. Without it errors
    * name the URL.
    */
   name?: string;
-  /**
-   * Opens one upstream session per caller, since the server keeps state in a session. `sharedKey` is the profile key of
-   * callers without one; without it they share a session without a profile.
-   */
+  /** Opens one upstream session per caller, since the server keeps state in a session. */
   sessionPerCaller?: { sharedKey: string | undefined };
-  /** Headers of the connection, with lower-case names. */
   headers: Headers;
   /**
-   * Bearer token, read before every request; null for none. `rejected` is the token that has just caused a 401; a
-   * different token is tried once. Errors reject the request. A known token is returned without a promise.
+   * Read before every request; null for none. `rejected` is the token that has just caused a 401; a different token is
+   * tried once. Errors reject the request. A known token is returned without a promise.
    */
   bearer?: Bearer;
-  /** Handshake timeout. */
   connectTimeoutMs: number;
-  /** `Via` value of this service, which detects requests that lead back to it. */
+  /** Detects requests that lead back to this service. */
   via?: string;
   /** Replaces the egress policy as dispatcher for programs hosted by this service. */
   dispatcher?: HttpDispatcher;
   /** Limit of concurrent upstream sessions owned by callers; default 100. */
   sessionsMax?: number;
   invocationHeader?: string;
-  /** Naming for an upstream that restores callers' sessions by name. Never set for external targets. */
+  /** Set for an upstream that restores callers' sessions by name, never for external targets. */
   sessions?: SessionNaming;
 }
 
-/** Returns the bearer token of an upstream; see {@link HttpTarget.bearer}. */
 export type Bearer = (rejected?: string) => string | null | Promise<string | null>;
 
-/** Wire options of a request, in a session or opening one. */
 export interface WireManner {
-  /** Copied by every request. */
   headers: Headers;
   /** Era by which the upstream's results are read. */
   era: Era;
   timeoutMs: number;
-  /** Replaces the params of the call. */
   params?: string;
   /**
    * Rejects with {@link SessionLostError} on responses that mean, or might mean, that the session no longer exists; in
    * the second case with their outcome.
    */
   mayLoseSession?: boolean;
-  /** Resumes a broken stream by `Last-Event-ID`. */
   isResumable?: boolean;
   /** Answers requests that the upstream sends during the call; without it they are rejected. */
   responder?: UpstreamRequestResponder;
-  /** Receives the response headers before the reply is read. */
   onHeaders?: (headers: IncomingHttpHeaders) => void;
 }
 
-/** The request of a {@link McpCall} without its timeout. */
 export type WireCall = Omit<McpCall, 'timeoutMs'>;
 
-/** Response of an endpoint to a probe, MCP or not. */
 export interface ProbeResult {
   status: number;
   error: () => UpstreamError;
   /** JSON-RPC reply, whatever the HTTP status; null if the body is not one. */
   reply: McpReply | null;
-  /** True if the response reports a lost session. */
   showsLoss: boolean;
 }
 
 /**
  * JSON-RPC over HTTP POST to one upstream. Request ids come from one counter, never from a caller's id, so callers that
- * all use `id: 1` cannot collide. In a session shared by several processes the counter starts at a random value.
+ * all use `id: 1` cannot collide.
  */
 export class HttpWire {
-  /** Headers of every request: those of the target and the `Via` mark. */
   readonly headers: Headers;
   private readonly logger = new Logger('mcp');
   private lastId: number;
@@ -185,27 +163,21 @@ export class HttpWire {
     this.lastId = target.sessions ? randomInt(2 ** 47) : 0;
   }
 
-  /** The address of the target, or for five minutes after a redirect within its origin, the target of the redirect. */
+  /** Changes for five minutes to the target of a redirect within the origin. */
   get url(): URL {
     const { moved } = this;
     return moved !== null && moved.until > Date.now() ? moved.to : this.target.url;
   }
 
-  /** Id of the next request, by which it can be cancelled. */
   get nextId(): number {
     return this.lastId + 1;
   }
 
-  /** Allocates an id for a request sent by other means than {@link request}. */
   takeId(): number {
     return (this.lastId += 1);
   }
 
-  /**
-   * Sends a request and returns its reply, which may be a JSON-RPC error.
-   *
-   * @throws UpstreamFailure, SessionLostError
-   */
+  /** @throws UpstreamFailure, SessionLostError */
   request(call: WireCall, manner: WireManner): Promise<McpReply> {
     const id = this.takeId();
     let streamed: McpReply | null = null;
@@ -228,11 +200,7 @@ export class HttpWire {
     });
   }
 
-  /**
-   * Sends a request to probe the endpoint.
-   *
-   * @throws UpstreamFailure when there is no response or authorization is required
-   */
+  /** @throws UpstreamFailure when there is no response or authorization is required */
   async probe(call: WireCall, manner: WireManner): Promise<ProbeResult> {
     const id = this.takeId();
     let streamed: McpReply | null = null;
@@ -250,7 +218,7 @@ export class HttpWire {
     };
   }
 
-  /** Posts a message without a JSON-RPC reply; the body of the response is ignored. @throws UpstreamFailure */
+  /** The body of the response is ignored. @throws UpstreamFailure */
   async post(
     url: URL,
     headers: Headers,
@@ -264,7 +232,7 @@ export class HttpWire {
     throw this.statusError(answer, url);
   }
 
-  /** Sends a message without waiting for the result; drops it when 256 are already pending. */
+  /** Drops the message when 256 are already pending. */
   sendOneWay(headers: Headers, body: string, url = this.url, timeoutMs = ASIDE_TIMEOUT_MS): void {
     if (this.asides >= ASIDES_MAX)
       return this.logger.debug('a message to an upstream was dropped: too many are pending');
@@ -274,19 +242,16 @@ export class HttpWire {
       .finally(() => (this.asides -= 1));
   }
 
-  /** Answers an upstream request by POST. */
   postResponse(headers: Headers, text: string, url = this.url): void {
     this.sendOneWay(headers, text, url, ANSWER_TIMEOUT_MS);
   }
 
-  /**
-   * Responder that posts its responses. @param onRequest forwards requests to the caller; without it they are rejected
-   */
+  /** @param onRequest forwards requests to the caller; without it they are rejected */
   responder(headers: Headers, onRequest?: McpCall['onRequest']): UpstreamRequestResponder {
     return new UpstreamRequestResponder((text) => this.postResponse(headers, text), onRequest);
   }
 
-  /** Deletes an upstream session with DELETE, within 2 s. Never rejects. */
+  /** Takes at most 2 s. Never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this;
     const request = {
@@ -302,18 +267,18 @@ export class HttpWire {
     );
   }
 
-  /** Deletes the named session that the upstream might hold for a caller profile, within 2 s. Never rejects. */
+  /** Deletes the named session that the upstream might hold. Takes at most 2 s. Never rejects. */
   async endNamed(profileKey: string): Promise<void> {
     if (this.target.sessions) await this.endSession({ ...uncoded, ...this.target.headers, ...this.nameOf(profileKey) });
   }
 
-  /** Header with the session name of a caller profile; empty if sessions have no names. */
+  /** Empty if sessions have no names. */
   nameOf(profileKey: string): Headers {
     const { sessions } = this.target;
     return sessions ? { [sessions.header]: sessions.nameOf(profileKey) } : {};
   }
 
-  /** Opens a separate event stream. @throws UpstreamFailure; statuses other than 401 are not failures */
+  /** @throws UpstreamFailure; statuses other than 401 are not failures */
   async stream(request: Omit<StreamRequest, 'url'>): Promise<StreamAnswer> {
     const { url, onRedirect } = this;
     const answer = await this.withToken({ ...request, url, onRedirect }, (authorized) =>
@@ -323,7 +288,6 @@ export class HttpWire {
     return answer;
   }
 
-  /** The error for a response without a success status. */
   statusError(answer: ExchangeAnswer, url = this.target.url): UpstreamError {
     const { status, headers, contentType } = answer;
     // The query of a redirect target can be secret.
@@ -340,7 +304,7 @@ export class HttpWire {
     return fromHttpStatus(status, url, location, this.wordsIn(answer, url), headers['retry-after']);
   }
 
-  /** The server's own message in a response, without the credentials it was sent. */
+  /** Redacts the credentials that the server was sent. */
   private wordsIn({ contentType, text, token }: ExchangeAnswer, url: URL): string {
     const { headers } = this.target;
     const authorization = token ?? headers.authorization ?? '';
@@ -414,7 +378,7 @@ export class HttpWire {
     return this.withToken(request, (authorized) => exchange(this.dispatcher, authorized));
   }
 
-  /** Sends with the current token, and again with a refreshed one after 401. */
+  /** Sends again with a refreshed token after 401. */
   private withToken<R extends { headers: Headers; timeoutMs: number }, A extends ExchangeAnswer>(
     request: R,
     send: (request: R) => Promise<A>,

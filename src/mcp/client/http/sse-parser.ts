@@ -11,10 +11,7 @@ const EVENT_ID = /^[^\s\p{Cc}][^\p{Cc}]{0,8191}$/u;
 /** Characters parsed together: the time for lines that end with CR grows with the square of their number. */
 const PIECE_CHARS = 4 * 1024;
 
-/**
- * Incremental parser of an event stream, 4 µs for a message of 300 bytes. MCP messages are the `data` of events named
- * `message` or unnamed.
- */
+/** 4 µs for a message of 300 bytes. MCP messages are the `data` of events named `message` or unnamed. */
 export class SseParser {
   /** Id of the last complete event that had one, '' for none; a broken stream is resumed after it. */
   lastEventId = '';
@@ -22,13 +19,10 @@ export class SseParser {
   retryMs: number | null = null;
   private readonly decoder = new StringDecoder('utf8');
   private readonly parser: EventSourceParser;
-  /** Deliveries of the events of the current piece. */
   private readonly parsed: (() => void)[] = [];
   private isTooLarge = false;
   private isBegun = false;
-  /** True while the rest of a closed stream is parsed. */
   private isEnding = false;
-  /** True if the stream was cut off within an event. */
   isCut = false;
 
   /**
@@ -62,7 +56,7 @@ export class SseParser {
     }
   }
 
-  /** Parses the next bytes. @returns false once an event exceeds the size limit; the stream must then be closed */
+  /** @returns false once an event exceeds the size limit; the stream must then be closed */
   push(chunk: Buffer): boolean {
     if (!this.isTooLarge) {
       const text = this.decoder.write(chunk);

@@ -11,8 +11,7 @@ import { type Pipe, PipeSession } from '../pipe-session.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 
 /**
- * Opens a session over HTTP+SSE (2024-11-05): one GET stream for all server messages, and a POST endpoint for client
- * messages.
+ * One GET stream carries all server messages, and a POST endpoint takes client messages (2024-11-05).
  *
  * @param endpointMs timeout of the `endpoint` event
  * @param onStream called once the stream is open, whatever happens next
@@ -49,8 +48,8 @@ class SsePipe implements Pipe {
   }
 
   /**
-   * Opens the stream and reads the POST address from its first event. The address must have the same origin; otherwise
-   * another site would receive our headers. The session closes with the stream, which carries all responses.
+   * The POST address must have the same origin; otherwise another site would receive our headers. The session closes
+   * with the stream, which carries all responses.
    */
   async open(session: PipeSession, timeoutMs: number, onStream?: () => void): Promise<void> {
     const { headers, target } = this.wire;
@@ -95,7 +94,7 @@ class SsePipe implements Pipe {
     return this.wire.takeId();
   }
 
-  /** Posts a request. The response arrives on the stream, so the response to the POST only confirms receipt. */
+  /** The response arrives on the stream, so the response to the POST only confirms receipt. */
   async send(text: string, { cancellation, timing, method }: McpCall, timeoutMs: number): Promise<void> {
     try {
       await this.wire.post(this.endpoint, this.headers, text, { timeoutMs, cancellation, timing });

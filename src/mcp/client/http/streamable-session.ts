@@ -20,7 +20,6 @@ import { cancelledText } from '../pipe-session.js';
 import { GOOD_STREAM_MS, reopenMs } from '../reopen-wait.js';
 import type { UpstreamRequestResponder } from '../upstream-request-responder.js';
 
-/** Error codes of `initialize` that modern servers send. */
 const modernHints: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
   rpcCode.methodNotFound,
@@ -45,8 +44,8 @@ const AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const STREAM_RETRIES_MAX = 5;
 
 /**
- * Opens a session over streamable HTTP: `initialize` and `notifications/initialized`, which some servers require first.
- * For a caller that can answer server requests, opens the GET stream too, if the server has one.
+ * Some servers require `notifications/initialized` before anything else. For a caller that can answer server requests,
+ * opens the GET stream too, if the server has one.
  *
  * @throws UpstreamFailure
  */
@@ -107,7 +106,6 @@ class StreamableSession implements LegacySession {
   /** Responders of the running calls, newest last: server requests on the GET stream go to the last one. */
   private readonly inFlight: UpstreamRequestResponder[] = [];
   private stream: StreamAnswer | null = null;
-  /** Reports the closing of the stream to its listener. */
   private onStreamEnd: (retryMs: number | null) => void = () => undefined;
   private retry: NodeJS.Timeout | undefined;
   private probing: Promise<void> | null = null;
@@ -135,10 +133,7 @@ class StreamableSession implements LegacySession {
     return this.options.id !== null;
   }
 
-  /**
-   * Completes the handshake. A server that fails at the notification might still handle requests. @throws
-   * UpstreamAuthRequiredError
-   */
+  /** A server that fails at the notification might still handle requests. @throws UpstreamAuthRequiredError */
   async begin(): Promise<void> {
     try {
       const body = requestText(null, 'notifications/initialized', undefined);
@@ -255,8 +250,7 @@ class StreamableSession implements LegacySession {
   }
 
   /**
-   * Checks by `ping` whether the server still knows the session, and drops it otherwise. Concurrent calls that doubt it
-   * wait for the same result, so that the next ones run in a working session.
+   * Concurrent calls that doubt the session wait for the same result, so that the next ones run in a working session.
    */
   private async probe(): Promise<void> {
     if (this.probing === null && this.options.handlers.mayProbe()) {
@@ -298,7 +292,7 @@ class StreamableSession implements LegacySession {
     this.stream = null;
   }
 
-  /** Reopens the GET stream while the session lives, unless the server does not offer one. */
+  /** Gives up if the server does not offer a stream. */
   private async keepStream(failures: number): Promise<void> {
     const openedAt = performance.now();
     const again = (failed: number, ms: number) => {
@@ -314,7 +308,6 @@ class StreamableSession implements LegacySession {
         if (this.hadStream) this.options.handlers.onLost(this);
         return;
       }
-      // Logged only: no caller waits for this stream.
       this.logger.debug({ msg: 'the GET stream of an upstream session could not be opened', err: error });
       const { retryAfterSeconds } = error as Partial<UpstreamError>;
       if (failures < STREAM_RETRIES_MAX) again(failures + 1, reopenMs(failures, null, retryAfterSeconds));

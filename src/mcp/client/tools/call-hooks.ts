@@ -41,7 +41,7 @@ export class CallHooks {
 }
 
 /**
- * Sends a tool call between its hooks. Changes `call.params` to the params that are sent.
+ * Changes `call.params` to the params that are sent.
  *
  * @throws what a hook throws
  */

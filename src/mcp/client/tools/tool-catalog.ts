@@ -14,19 +14,14 @@ import { withinDeadline } from '../../protocol/deadline.js';
 import { mcpLists, readList, type LeftOutItem, type ListItem } from '../../protocol/list-pages.js';
 import { TTL_MS_MAX } from '../../protocol/protocol.js';
 
-/** Cache lifetime of a list without `ttlMs`. */
 const FRESH_MS = 30_000;
 
-/** Minimum interval between refreshes, however many callers name unknown tools. */
 const REFRESH_MS_MIN = 1_000;
 
-/** Timeout of listing. Independent of the first caller's timeout, since all waiting callers share the list. */
 const LIST_TIMEOUT_MS = 30_000;
 
-/** Result of resolving a tool path: one tool, the tools of a category, or null. */
 export type ToolMatch = { tool: ListItem } | { category: ListItem[] } | null;
 
-/** Listed tools with the time of listing and the server's `ttlMs`. */
 interface Listed {
   tools: ListItem[];
   leftOut: LeftOutItem[];
@@ -40,18 +35,16 @@ export class ToolCatalog {
 
   constructor(private readonly channel: Pick<Channel, 'request'>) {}
 
-  /** All tools, cached for at most the server's `ttlMs`, by default 30 s. */
   async list(timeoutMs = LIST_TIMEOUT_MS): Promise<ListItem[]> {
     if (this.cached && isFresh(this.cached, this.cached.ttlMs ?? FRESH_MS)) return this.cached.tools;
     return this.refresh(timeoutMs);
   }
 
-  /** Names of the last listed tools; empty before the first list. */
   get names(): string[] {
     return this.cached?.tools.map(({ name }) => name) ?? [];
   }
 
-  /** The last listed tools, however old; null before the first list. */
+  /** However old; null before the first list. */
   get last(): ListItem[] | null {
     return this.cached?.tools ?? null;
   }
@@ -61,13 +54,12 @@ export class ToolCatalog {
     return this.cached?.leftOut ?? [];
   }
 
-  /** Invalidates the list after `notifications/tools/list_changed`. */
   forget(): void {
     this.cached = null;
     this.listing = null;
   }
 
-  /** Resolves `path`; see the header. */
+  /** See the header. */
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
     // Resolving accepts an older list than `ttlMs` allows: a missing name causes a refresh.
     const isKnown = this.cached && isFresh(this.cached, Math.max(this.cached.ttlMs ?? 0, FRESH_MS));
@@ -101,7 +93,6 @@ function isFresh({ at }: Listed, ms: number): boolean {
   return Date.now() - at < Math.min(ms, TTL_MS_MAX);
 }
 
-/** See {@link ToolCatalog.find}. */
 export function matchTool(tools: ListItem[], path: string): ToolMatch {
   const dotted = path.replaceAll('/', '.');
   // A name can have megabytes.

@@ -2,9 +2,9 @@
  * An owner's choice of the tools that a server offers: exact names, or `prefix*`. A denied tool is not offered, even if
  * it is also allowed.
  *
- * Lists are filtered. A call of another tool gets the error of an unknown tool (-32602) and does not reach the server.
- * A call whose params name a tool twice (`name` and `Name`, or `name` two times) is rejected as well: the server might
- * read the other name.
+ * A call of a tool that is not offered gets the error of an unknown tool (-32602) and does not reach the server. A call
+ * whose params name a tool twice (`name` and `Name`, or `name` two times) is rejected as well: the server might read
+ * the other name.
  *
  * {@link grantedTools} does the same for one caller, to whom only some tools were granted: every other method is
  * unknown (-32601).
@@ -77,10 +77,8 @@ export class ChosenToolsChannel implements Channel {
   }
 }
 
-/** Requests of a caller to whom tools were granted. */
 const METHODS_OF_TOOLS: ReadonlySet<string> = new Set(['ping', 'tools/list', 'tools/call', 'server/discover']);
 
-/** A channel with only the methods of tools. */
 export class GrantedToolsChannel extends ChosenToolsChannel {
   override async open(...args: Parameters<Channel['open']>): Promise<UpstreamIdentity> {
     const identity = await super.open(...args);
@@ -103,10 +101,7 @@ export class GrantedToolsChannel extends ChosenToolsChannel {
 
 type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never;
 
-/**
- * The channel for a caller to whom these tools were granted, by exact names; null means all tools and returns the same
- * channel.
- */
+/** Exact names; null means all tools and returns the same channel. */
 export function grantedTools(channel: Channel, tools: readonly string[] | null | undefined): Channel {
   return tools ? new GrantedToolsChannel(channel, (name) => tools.includes(name)) : channel;
 }
@@ -117,7 +112,7 @@ export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolea
   return !isIn(deny) && (allow === undefined || isIn(allow));
 }
 
-/** The tool that params name; null if a server might read another name in them. */
+/** Null if a server might read another name in the params. */
 export function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
   const parts = uniqueMembers(text);

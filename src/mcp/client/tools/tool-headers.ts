@@ -3,9 +3,8 @@
  * custom headers).
  *
  * A tool marks an argument in its `inputSchema` with `x-mcp-header: Name`; its calls then carry `Mcp-Param-Name:
- * value`. Strings, booleans and numbers (of integers only safe ones) are sent, by `headerValue` of `protocol`; absent,
- * null and structured values are not. The marks are learned from forwarded tool lists, for at most 10,000 tools a
- * channel.
+ * value`. Strings, booleans and numbers (of integers only safe ones) are sent; absent, null and structured values are
+ * not.
  *
  * A mark breaks the rules outside of `properties` (in `items`, `anyOf` and the like), on another type, with a name that
  * is not an HTTP token, twice with one name, or above 1,000 in a tool. Such a tool is not offered.
@@ -15,17 +14,15 @@ import { members, slice } from '../../protocol/json-text.js';
 import { LIST_ITEMS_MAX } from '../../protocol/list-pages.js';
 import { headerValue } from '../../protocol/messages.js';
 
-/** A tool argument that calls repeat in a header `Mcp-Param-…` (MCP 2026-07-28). */
 export interface HeaderParam {
   /** Path of the value in the arguments. */
   path: string[];
-  /** Full header name, in lower case. */
   header: string;
 }
 
 const MARK = 'x-mcp-header';
 
-/** Limit of marks of one tool. HTTP servers accept far fewer headers in a request. */
+/** HTTP servers accept far fewer headers in a request. */
 const MARKS_MAX = 1_000;
 
 /** RFC 9110 section 5.6.2. */
@@ -43,7 +40,7 @@ const ASIDE_MAPS = ['patternProperties', 'dependentSchemas', '$defs', 'definitio
 /** Depth limit of inspected schemas; deeper nesting occurs only by mistake or malice. */
 const SCHEMA_DEPTH_MAX = 64;
 
-/** Header parameters declared by a tool's input schema; null when it breaks a rule. */
+/** Null when the schema breaks a rule. */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
   const params = new Map<string, HeaderParam>();
   return visit(inputSchema, [], true, params, 0) ? [...params.values()] : null;
@@ -51,7 +48,6 @@ export function headerParams(inputSchema: unknown): HeaderParam[] | null {
 
 type Params = Map<string, HeaderParam>;
 
-/** False when this schema or a subschema breaks a rule. */
 function visit(schema: unknown, path: string[], isReachable: boolean, params: Params, depth: number): boolean {
   if (!isObject(schema)) return true;
   if (depth > SCHEMA_DEPTH_MAX) return false;
@@ -77,7 +73,7 @@ function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], p
   return true;
 }
 
-/** Headers of one call. Absent, null and structured arguments have none. */
+/** Absent, null and structured arguments have no header. */
 export function paramHeaders(params: readonly HeaderParam[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const { path, header } of params) {
@@ -89,7 +85,6 @@ export function paramHeaders(params: readonly HeaderParam[], args: unknown): Rec
   return headers;
 }
 
-/** Header parameters learned from the tool lists of a modern server. */
 export class ToolHeaders {
   private readonly byTool = new Map<string, HeaderParam[]>();
 

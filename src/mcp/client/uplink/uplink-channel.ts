@@ -23,21 +23,20 @@ import { MessageBudget } from '../message-budget.js';
 import { PipeSession } from '../pipe-session.js';
 import type { SessionHandlers } from '../session-slots.js';
 
-/** Duplex pipe of whole messages to a peer, independent of its transport. */
+/** Carries whole messages, independent of the transport. */
 export interface FramePort {
   /** Settles when the peer reads messages; earlier messages may be lost. Never rejects. */
   readonly ready: Promise<void>;
-  /** Queues one message. Never throws; without effect on a closed port. */
+  /** Never throws; without effect on a closed port. */
   send(text: string): void;
   /** Bytes that the peer has not read yet. */
   readonly bufferedBytes: number;
   /** Closes the pipe because of a limit that the peer exceeds. @param reason at most 123 bytes of UTF-8 */
   refuse(reason: string): void;
-  /** Closes the pipe normally. */
   close(): void;
 }
 
-/** Limit of concurrent calls per local server: it runs on a desktop, and each call may hold 16 MB here. */
+/** A local server runs on a desktop, and each call may hold 16 MB here. */
 const IN_FLIGHT_MAX = 256;
 
 /**
@@ -51,7 +50,6 @@ export const UNREAD_BYTES_MAX = 4 * 1024 * 1024;
  */
 const DECLARED = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
 
-/** Name of the local server in error messages. */
 const host = 'The local server';
 
 export class UplinkChannel implements Channel {
@@ -60,7 +58,6 @@ export class UplinkChannel implements Channel {
   private readonly adapter: LegacyAdapter;
   private readonly budget = new MessageBudget(true);
   private lastId = 0;
-  /** Reason why the pipe closed, as a message. */
   private fault: string | null = null;
 
   constructor(private readonly port: FramePort) {
@@ -88,7 +85,6 @@ export class UplinkChannel implements Channel {
     this.adapter = new LegacyAdapter(open, { url: { host, isProgram: true }, hasOneSession: true });
   }
 
-  /** Calls that the local server has not answered. */
   get inFlight(): number {
     return this.session.size;
   }
@@ -113,7 +109,7 @@ export class UplinkChannel implements Channel {
     this.port.close();
   }
 
-  /** Handles one message of the peer, or a batch. Anything else, such as log output, is only logged. */
+  /** Anything other than a message or a batch, such as log output, is only logged. */
   receive(frame: string): void {
     for (const text of messagesIn(frame)) {
       if (this.session.loss) return;
@@ -128,24 +124,21 @@ export class UplinkChannel implements Channel {
     }
   }
 
-  /** Fails the call whose response exceeds a limit. @param exceeded the limit, as a noun phrase */
+  /** @param exceeded the limit, as a noun phrase */
   rejectOversized(text: string, exceeded: string): void {
     this.logger.debug({ msg: `a local server sent a message with ${exceeded}`, text: text.slice(0, 200) });
     const id = idOfOversized(text);
     if (id !== undefined) this.session.failCall(id, unreadable(`${host} sent a response with ${exceeded}.`));
   }
 
-  /** Fails everything in progress after the pipe has closed. @param fault its reason, as a message */
+  /** Call it after the pipe has closed. @param fault its reason, as a message */
   handleClose(fault: string | null = null): void {
     this.fault = fault;
     this.session.fail(new UplinkDisconnectedError());
     void this.adapter.plain.listeners.close(new UplinkDisconnectedError());
   }
 
-  /**
-   * Responds to the peer. Closes the pipe of a peer that sends requests without reading the responses, to protect
-   * memory.
-   */
+  /** Closes the pipe of a peer that sends requests without reading the responses, to protect memory. */
   private sendReply(text: string): void {
     if (this.port.bufferedBytes > UNREAD_BYTES_MAX) this.port.refuse('answers are not read');
     else this.port.send(text);
