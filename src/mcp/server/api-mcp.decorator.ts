@@ -4,8 +4,8 @@ import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 const messages = [{ type: 'object' }, { type: 'array', items: { type: 'object' } }];
 
 /**
- * OpenAPI description of the POST route of every MCP endpoint; `result` is the `tools/list` result of the example. The
- * handler also needs `@HttpCode(200)`, which the compiler's OpenAPI plugin reads.
+ * `result` is the `tools/list` result of the example. The handler also needs `@HttpCode(200)`, which the compiler's
+ * OpenAPI plugin reads.
  */
 export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
   return applyDecorators(

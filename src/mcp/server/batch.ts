@@ -11,21 +11,19 @@ import { invalid, type Fault } from './classify.js';
 /** The only revision with batches. */
 const BATCH_VERSION = '2025-03-26';
 
-/** Limit of messages per batch. */
 const BATCH_MAX = 100;
 
-/** Number of further messages in a body after the first; 0 for a body that is not a batch. */
+/** 0 for a body that is not a batch. */
 export function furtherMessages(text: string): number {
   try {
     const body: unknown = JSON.parse(text);
     return Array.isArray(body) ? Math.max(0, body.length - 1) : 0;
   } catch {
-    // Rejected where it is served.
     return 0;
   }
 }
 
-/** Reason to reject a batch; null to accept it. */
+/** Null to accept the batch. */
 export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {
     return invalid('Send one message per request: batches are not taken');
@@ -41,8 +39,8 @@ export function batchFault(batch: readonly unknown[], { session, headers }: McpR
 }
 
 /**
- * Processes the messages of a batch independently and responds with the array of their responses, in the order of the
- * messages. Those above the size of one response are replaced by errors.
+ * Responds with the array of responses, in the order of the messages. Responses above the size limit are replaced by
+ * errors.
  */
 export async function serveBatch(
   request: McpRequestContext,

@@ -2,9 +2,8 @@
  * The era by which a message is served, and the problems of its form. Pure functions.
  *
  * The body decides, and headers are checked against it. A message with `io.modelcontextprotocol/protocolVersion` in
- * `_meta` is modern (2026-07-28) and needs its envelope: version, capabilities, optional client info and log level, and
- * the headers `MCP-Protocol-Version`, `Mcp-Method` and, for named methods, `Mcp-Name` (plain, or `=?base64?…?=`).
- * Everything else is legacy: `initialize`, responses, and messages without an envelope.
+ * `_meta` is modern (2026-07-28) and needs its envelope and headers. Everything else is legacy: `initialize`,
+ * responses, and messages without an envelope.
  *
  * Problems return 400 with a JSON-RPC error: -32600 for a message that is not JSON-RPC, -32602 for a broken envelope,
  * and the codes of the revision for headers that disagree and for unsupported versions (with the supported ones).
@@ -13,20 +12,15 @@ import { isObject } from '../../platform/text/json.js';
 import { namedBy, type RpcHead } from '../protocol/messages.js';
 import { envelope, LEGACY_VERSIONS, LOG_LEVEL_KEY, MODERN_VERSION, rpcCode } from '../protocol/protocol.js';
 
-/** Revisions served to clients, newest first. */
 export const SERVED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS];
 
-/** Headers in which a client repeats facts of its message. */
 export interface McpRequestHeaders {
-  /** `MCP-Protocol-Version` */
   version?: string;
-  /** `Mcp-Method` */
   method?: string;
-  /** `Mcp-Name` */
   name?: string;
 }
 
-/** Reason to reject a message: an HTTP status and a JSON-RPC error. */
+/** An HTTP status and a JSON-RPC error. */
 export interface Fault {
   status: number;
   code: number;
@@ -34,19 +28,18 @@ export interface Fault {
   data?: unknown;
 }
 
-/** Envelope of a modern request, from its `_meta`. */
 export interface Envelope {
   capabilities: Record<string, unknown>;
   /** Minimum log level; null for no log messages. */
   logLevel: string | null;
 }
 
-/** Era of a message. `envelope` is null for notifications, which do not need one. */
+/** `envelope` is null for notifications, which do not need one. */
 export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope | null } | { era: null; fault: Fault };
 
 const legacy: Classified = { era: 'legacy' };
 
-/** Era of a valid JSON-RPC message ({@link shapeFault}), or the reason to reject it. Never throws. */
+/** Expects a valid JSON-RPC message ({@link shapeFault}). Never throws. */
 export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
   if (typeof method !== 'string') return legacy;
@@ -95,7 +88,7 @@ export function invalid(message: string): Fault {
   return { status: 400, code: rpcCode.invalidRequest, message };
 }
 
-/** Decodes a header value of MCP 2026-07-28, which may have the base64 form; null when that form is invalid. */
+/** The value may have the base64 form of MCP 2026-07-28; null when that form is invalid. */
 export function decodeHeader(value: string): string | null {
   const encoded = /^=\?base64\?(.*)\?=$/s.exec(value)?.[1];
   if (encoded === undefined) return value;
@@ -135,13 +128,12 @@ function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers:
   };
 }
 
-/** Capabilities without those that are null, which declare nothing. */
+/** Null declares nothing. */
 function declaredIn(capabilities: Record<string, unknown>): Record<string, unknown> {
   const declared = Object.entries(capabilities).filter(([, value]) => value !== null);
   return Object.fromEntries(declared);
 }
 
-/** Checks the headers of a notification; the revision has no further rules for notifications. */
 function modernNotification(message: RpcHead, meta: Record<string, unknown>, headers: McpRequestHeaders): Classified {
   const claimed = meta[envelope.version];
   if (typeof claimed !== 'string') {
@@ -193,24 +185,22 @@ function envelopeProblem(meta: Record<string, unknown>): string | null {
   return level === undefined || level === null || isLogLevel(level) ? null : `${LOG_LEVEL_KEY} must be a log level`;
 }
 
-/** Characters of a client's name that are stored. */
 const CLIENT_NAME_CHARS_MAX = 100;
 
-/** Returns the name in the `clientInfo` of `initialize`, or of the envelope of MCP 2026-07-28; null without one. */
+/** Reads the name from `initialize`, or from the envelope of MCP 2026-07-28; null without one. */
 export function clientNameIn(params: unknown): string | null {
   if (!isObject(params)) return null;
   const info = params.clientInfo ?? (isObject(params._meta) ? params._meta[envelope.clientInfo] : undefined);
   return isObject(info) && typeof info.name === 'string' ? info.name.slice(0, CLIENT_NAME_CHARS_MAX) : null;
 }
 
-/** Log levels in ascending order. */
 const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
 
 export function isLogLevel(value: unknown): value is string {
   return (LOG_LEVELS as readonly unknown[]).includes(value);
 }
 
-/** True if a message of `level` passes the minimum `least`. Unknown levels pass. */
+/** Unknown levels pass. */
 export function isLoud(level: unknown, least: string): boolean {
   const at = (LOG_LEVELS as readonly unknown[]).indexOf(level);
   return at < 0 || at >= (LOG_LEVELS as readonly string[]).indexOf(least);

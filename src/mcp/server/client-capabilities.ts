@@ -5,7 +5,7 @@ import type { InputRequest } from './bridge/input.js';
 const ELICITATION_SINCE = '2025-06-18';
 const MODES_SINCE = '2025-11-25';
 
-/** Capabilities for requests of a server to its client, and their modes, as `capability.mode`. */
+/** Modes are written as `capability.mode`. */
 const KNOWN = [
   'elicitation',
   'elicitation.form',
@@ -17,8 +17,8 @@ const KNOWN = [
 ];
 
 /**
- * Names of the client capabilities, with modes such as `elicitation.url`, of an `initialize` request, those that can be
- * served over a stream: declared by the client, and known to its revision.
+ * Names have modes, such as `elicitation.url`. They include only capabilities that the client declared, that its
+ * revision knows, and that can be served over a stream.
  */
 export function capabilityNames(declared: unknown, version: string): string[] {
   return KNOWN.filter((name) => {
@@ -30,8 +30,8 @@ export function capabilityNames(declared: unknown, version: string): string[] {
 }
 
 /**
- * Capabilities of an `initialize` request that upstreams receive: those of {@link capabilityNames} with all their flags,
- * extensions, and experimental ones. Above 1 KB of JSON text, only the names of {@link capabilityNames}.
+ * Contains the capabilities of {@link capabilityNames} with all their flags, extensions, and experimental ones. Above 1
+ * KB of JSON text, it contains only the names of {@link capabilityNames}.
  */
 export function passedCapabilities(declared: unknown, version: string): Record<string, unknown> {
   if (!isObject(declared)) return {};
@@ -43,7 +43,7 @@ export function passedCapabilities(declared: unknown, version: string): Record<s
   return Buffer.byteLength(JSON.stringify(passed)) > EXTRAS_BYTES_MAX ? (capabilitiesOf(names) ?? {}) : passed;
 }
 
-/** Inverse of {@link capabilityNames}, for the upstream; null without any. */
+/** Inverse of {@link capabilityNames}; null without any capabilities. */
 export function capabilitiesOf(names: readonly string[]): Record<string, unknown> | null {
   const capabilities: Record<string, Record<string, unknown>> = {};
   for (const name of names) {
@@ -58,7 +58,7 @@ export function takesPages(names: readonly string[]): boolean {
   return names.includes('elicitation.url');
 }
 
-/** True if the client declared support for such a request. An elicitation capability without a mode means forms. */
+/** An elicitation capability without a mode means forms. */
 export function canAnswer(
   names: readonly string[],
   { method, params }: Pick<InputRequest, 'method' | 'params'>,
@@ -76,7 +76,7 @@ export function canAnswer(
   }
 }
 
-/** True if the params of an elicitation, JSON text, have the mode `url`. */
+/** `params` is JSON text. */
 export function isPage(params: string | undefined): boolean {
   if (!params?.includes('"mode"')) return false;
   const value: unknown = JSON.parse(params);

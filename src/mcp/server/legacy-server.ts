@@ -1,14 +1,12 @@
 /**
  * Requests of clients of 2025-11-25 and older, which begin with `initialize`, for an upstream of any era.
  *
- * Handled here: `ping`, `initialize` (issues the session id, returned as `Mcp-Session-Id`), `logging/setLevel` and
- * `resources/subscribe` (kept in the session). `tasks/*` are relayed. All others go to the upstream. If a modern
- * upstream returns `input_required`, the client receives the requests it can answer, and the call is repeated with its
- * responses, up to 8 rounds and 10 minutes. Results of a modern upstream are rewritten for the client's revision
- * (`bridge/to-legacy.ts`).
+ * Handled here: `ping`, `initialize` (issues the session id), `logging/setLevel` and `resources/subscribe` (kept in the
+ * session). All others go to the upstream. If a modern upstream returns `input_required`, the client receives the
+ * requests it can answer, and the call is repeated with its responses, up to 8 rounds and 10 minutes.
  *
- * Failures: methods that the upstream does not declare, and stateful ones without a session, -32601; a task that a
- * modern upstream starts, which this client cannot follow. `params.task` is ignored if the upstream has no tasks.
+ * Methods that the upstream does not declare, and stateful ones without a session, return -32601. A task that a modern
+ * upstream starts fails, since this client cannot follow it.
  */
 import { Injectable } from '@nestjs/common';
 import { Tuning } from '../../config/tuning.js';
@@ -43,16 +41,12 @@ import { TaskRelay, wantsTask, withoutTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
-/** Profile of a client's upstream session, and the function that handles the requests sent there. */
 type Responder = Pick<UpstreamRequestOptions, 'onRequest'> & { profile: CallerProfile };
 
-/** Error message for tasks at endpoints and servers without them. */
 const NO_TASKS = 'The MCP server has no tasks of MCP 2025-11-25';
 
-/** Members and blocks that revisions before 2025-06-18 lack. */
 const NEWS = /"(?:resource_link|audio|structuredContent|outputSchema)"/;
 
-/** Time for a server to reject a subscription. */
 const SUBSCRIBE_MS = 5_000;
 
 @Injectable()
@@ -142,7 +136,7 @@ export class LegacyServer {
     sink.reply(200, resultText(id, '{}'));
   }
 
-  /** The error with which the server rejects updates of a resource; null if it sends them, or fails otherwise. */
+  /** Null if the server sends the updates, or fails otherwise. */
   private async trySubscription({ channel }: McpRequest, uri: string): Promise<McpReply | null> {
     const silent = { onNotification: () => undefined, onEnd: () => undefined };
     const timeoutMs = SUBSCRIBE_MS;
@@ -159,7 +153,7 @@ export class LegacyServer {
     }
   }
 
-  /** True if the upstream supports a feature. False without a session, since nothing needs to be opened. */
+  /** False without a session, since nothing needs to be opened. */
   private async allows(
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
@@ -217,7 +211,6 @@ export class LegacyServer {
     }
   }
 
-  /** Options for the client's own upstream session, which has its log level. */
   private ownSession(
     { channel, request: { session, principal } }: McpRequest,
     level: string | null,
@@ -225,14 +218,13 @@ export class LegacyServer {
   ): Responder | null {
     if (!session || level === null) return responder;
     this.liveSessions.uses(session, principal, channel);
-    // `profileOf` created it for this call.
     const profile = responder?.profile ?? this.clientInput.profileOf(session, principal);
     if (!responder) profile.mayShare = true;
     profile.level = level;
     return { profile, onRequest: responder?.onRequest };
   }
 
-  /** Replies with the message of a legacy server, converted to the client's revision, which can be even older. */
+  /** The client's revision can be even older than the server's. */
   private passOn({ method, id, request, sink }: McpRequest, reply: McpReply): void {
     const version = request.session?.version ?? request.headers.version ?? null;
     if (reply.error || !isOlder(version, LINKS_SINCE) || !NEWS.test(reply.text)) {
@@ -244,7 +236,7 @@ export class LegacyServer {
     );
   }
 
-  /** Replies to the client. Rejects task results, since these revisions have no client capability for them. */
+  /** Rejects task results, since these revisions have no client capability for them. */
   private complete(incoming: McpRequest, reply: McpReply): void {
     const { channel, method, params, id, request, sink } = incoming;
     const { error } = reply;

@@ -1,16 +1,12 @@
 /**
- * Entry point of all MCP endpoints (connections, namespaces, servers by name) over streamable HTTP and HTTP+SSE: POST,
- * GET and DELETE.
+ * Entry point of all MCP endpoints (connections, namespaces, servers by name) over streamable HTTP and HTTP+SSE.
  *
  * It checks `Origin`, reads the body (16 MB), finds the target and the session, and hands the message to `McpServer`. A
  * GET opens the stream of a session, resumes a stream (`Last-Event-ID`, from 2025-06-18 on), or opens the stream of an
  * HTTP+SSE client, which sends neither a session id nor a revision. DELETE closes a session in all processes.
  *
- * Headers read: `Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`, `Last-Event-ID`, `Origin`, `Via` (to
- * reject loops). Limits: 1,024 concurrent requests for an account, 20,000 for the process.
- *
- * Errors before the message is read are HTTP errors with a JSON-RPC body (`mcp-server.errors.ts`).
- * At shutdown streams close first, so that closing does not wait for clients.
+ * Limits: 1,024 concurrent requests for an account, 20,000 for the process. Errors before the message is read are HTTP
+ * errors with a JSON-RPC body (`mcp-server.errors.ts`).
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
@@ -53,16 +49,12 @@ import { opensSseStream, SseStreams, sseStreamOf } from './sse/sse-streams.js';
 import { StreamLimiter } from './sessions/stream-limiter.js';
 import { KeyedLimiter } from '../../platform/limits/keyed-limiter.js';
 
-/** Size limit of a JSON-RPC message from a client. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Limits of concurrent requests in this process: per account with all its keys, and in total. */
 const IN_FLIGHT_EACH_MAX = 1_024;
 const IN_FLIGHT_MAX = 20_000;
 
-/** A request of MCP 2026-07-28 whose client is this process. */
 interface InProcessRequest {
-  /** The message as JSON text. */
   text: string;
   /** By lower-case names, as the client would send them. */
   headers: IncomingHttpHeaders;
@@ -75,7 +67,6 @@ export interface McpServerTarget extends Pick<
   McpRequestContext,
   'account' | 'principal' | 'target' | 'grant' | 'scopes' | 'loginsEpoch'
 > {
-  /** Upstream channel, or the reason why there is none. */
   channel: Channel | McpRefusal;
   /** For callers with an OAuth token: the path that it opens. */
   endpoint?: string;
@@ -107,7 +98,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     this.via = viaMark(env);
   }
 
-  /** Open requests and streams of this process, and sessions with stored state. */
+  /** Includes sessions with stored state. */
   stats() {
     return { requests: this.inFlight.size, streams: this.streamLimiter.size, sessions: this.liveSessions.size };
   }
@@ -120,8 +111,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * Handles one POST, GET or DELETE. Reads the body before calling `find`; for a stream, calls `find` again whenever it
-   * listens to the upstream again.
+   * Calls `find` after reading the body; for a stream, calls it again whenever it listens to the upstream again.
    *
    * @throws ForbiddenError, TooLargeError, InvalidInputError, McpMethodNotAllowedError, McpSessionLostError,
    * ConflictError, TooManyError, errors of `find`
@@ -133,7 +123,6 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     observer?: CallObserver,
   ): Promise<void> {
     const { origin } = request.headers;
-    // Programs send no `Origin`.
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) {
       // A page of another site: it must not reach a local service through its visitor's browser (DNS rebinding).
       throw new ForbiddenError('The Origin header names a web site that is not this service');
@@ -184,11 +173,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
   }
 
-  /**
-   * Handles one request of MCP 2026-07-28 whose client is this process.
-   *
-   * @throws TooManyError
-   */
+  /** @throws TooManyError */
   async serveInProcess(
     { text, headers, cancellation, observer }: InProcessRequest,
     target: McpServerTarget,
@@ -230,13 +215,12 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     return this.stream(target, session, response, find);
   }
 
-  /** The channel of a target, or the reason not to call it. */
   private channelFor(request: IncomingMessage, { channel }: McpServerTarget): Channel | McpRefusal {
     const loop = loopIn(headerOf(request, VIA_HEADER), this.via);
     return loop === null ? channel : new McpLoopError(loop);
   }
 
-  /** Serves the stream of a client of HTTP+SSE until it disconnects, or an hour has passed. */
+  /** Lasts until the client disconnects, or an hour has passed. */
   private async openSse(
     request: IncomingMessage,
     response: ServerResponse,
@@ -267,7 +251,6 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     leave();
   }
 
-  /** Sends what a client missed of a stream, and the rest of the stream. */
   private async resume(
     eventId: string,
     { account, principal, target }: McpServerTarget,
@@ -295,7 +278,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
   }
 
-  /** Serves the GET stream of a session until its client disconnects, the session closes, or an hour has passed. */
+  /** Lasts until the client disconnects, the session closes, or an hour has passed. */
   private async stream(
     { channel, account, principal }: McpServerTarget,
     session: ClientSession,
@@ -325,7 +308,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * Starts the notifications of a session; they stop when the sink closes.
+   * They stop when the sink closes.
    *
    * @returns function that stops them; null when this process has already started them
    */
@@ -358,7 +341,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
   }
 
-  /** Session with this id; a promise for one older than this process. @throws McpSessionLostError */
+  /** A promise for a session older than this process. @throws McpSessionLostError */
   private session(id: string, target: McpServerTarget): ClientSession | Promise<ClientSession> {
     const session = this.sessionIds.open(id, callerOf(target));
     if (!session || this.liveSessions.isEnded(session)) throw new McpSessionLostError();
@@ -370,8 +353,8 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * True if a session older than this process has lost state: a level, subscriptions, or, for a client that handles
-   * requests, its own upstream session, unless the upstream restores it.
+   * A session older than this process has lost a level, subscriptions, or, for a client that handles requests, its own
+   * upstream session, unless the upstream restores it.
    */
   private async isLost(session: ClientSession, { channel, principal }: McpServerTarget): Promise<boolean> {
     if (await this.liveSessions.isForgotten(session, principal)) return true;
@@ -426,10 +409,7 @@ function contextOf(
   };
 }
 
-/**
- * Session id of a request; undefined without one, for an empty one, and for the id that published clients send without
- * `initialize`.
- */
+/** Undefined without an id, for an empty one, and for the id that published clients send without `initialize`. */
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
   return id === STATELESS_SESSION || id === '' ? undefined : id;
@@ -439,10 +419,10 @@ function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'ta
   return `${principal} ${target}`;
 }
 
-/** Headers whose values contain no comma, so that a comma means that a proxy folded two lines into one. */
+/** A comma in these headers means that a proxy folded two lines into one. */
 const withoutCommas: ReadonlySet<string> = new Set(['mcp-protocol-version', 'mcp-session-id', 'mcp-method']);
 
-/** A header's value; equal lines once, different lines joined by a comma. */
+/** Equal lines once, different lines joined by a comma. */
 function headerOf(
   { headers, headersDistinct }: Pick<IncomingMessage, 'headers' | 'headersDistinct'>,
   name: string,
@@ -467,7 +447,7 @@ export class McpServerMetrics {
   }
 }
 
-/** The tool that a message calls; undefined for other messages and for several. */
+/** Undefined for other messages and for several. */
 function toolIn(text: string): string | undefined {
   const { method, params } = JSON.parse(text) as { method?: unknown; params?: { name?: unknown } };
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;

@@ -9,7 +9,6 @@ import { uuidV7 } from '../../platform/database/uuid-v7.js';
 import { statusOf } from '../../platform/errors/domain-error.js';
 import { domainErrorOf } from '../../platform/errors/error-body.js';
 
-/** A request that was counted once on arrival. */
 export interface CountedRequest extends IncomingMessage {
   /**
    * Counts the further messages of a batch as requests of the caller; absent if nothing is counted. @throws
@@ -19,12 +18,10 @@ export interface CountedRequest extends IncomingMessage {
 }
 
 export interface McpRequestContext {
-  /** Request body. */
   text: string;
   /** True when the client accepts an event stream as the response. */
   acceptsStream: boolean;
   headers: McpRequestHeaders;
-  /** Returns a header by its lower-case name. */
   header: (name: string) => string | undefined;
   /** Account of the key: limits apply per account, since it can have any number of keys. */
   account: string;
@@ -40,7 +37,7 @@ export interface McpRequestContext {
   loginsEpoch?: ErrorReader['loginsEpoch'];
   /** Name of the addressed endpoint; sessions are bound to it. */
   target: string;
-  /** Caller and target, the scope in which a caller can cancel its calls. */
+  /** The scope in which a caller can cancel its calls. */
   caller: string;
   /** Legacy session of the request; null without one, until it is found, and for requests of MCP 2026-07-28. */
   session: ClientSession | null;
@@ -52,12 +49,11 @@ export interface McpRequestContext {
   origin: CallOrigin;
   /** Cancelled when the client disconnects. */
   cancellation: Cancellation;
-  /** Observer of the request's outcome. */
   observer?: CallObserver;
   countMore: CountedRequest['countMore'];
 }
 
-/** Returns the holder of a credential, before the name of its client is known. @param endpoint set for OAuth tokens */
+/** The name of the client is not known yet. @param endpoint set for OAuth tokens */
 export function originOf({
   accountId,
   keyId,
@@ -73,12 +69,8 @@ export function originOf({
   return { account: accountId, kind: isSession ? 'session' : ofProgram, credential: keyId, client: null };
 }
 
-/** Receives the method and the outcome of a request, for records. */
 export interface CallObserver {
-  /**
-   * Called once the message was parsed: a request or notification with its params. The method is null for a client's
-   * response.
-   */
+  /** Called once the message was parsed. The method is null for a client's response. */
   received(method: string | null, params: unknown): void;
   /** Called with the upstream's reply, even if it is a JSON-RPC error. */
   recordReply?(reply: McpReply): void;
@@ -87,15 +79,13 @@ export interface CallObserver {
    */
   failed(error: Error): void;
   readonly timing?: CallTiming;
-  /** Id (UUID) of the record. */
   readonly invocationId?: string;
-  /** The caller; the client's name is filled in. */
   readonly origin?: CallOrigin | null;
 }
 
 export interface McpResponseSink {
   /**
-   * Sends the response: a status and JSON text, or null for no body. After an event it closes the stream.
+   * A null `text` means no body. After an event it closes the stream.
    *
    * @param sessionId id of the session that `initialize` began, sent as a header
    */
@@ -105,19 +95,16 @@ export interface McpResponseSink {
    * would otherwise resume the stream.
    */
   cancelled(text: string): void;
-  /** Sends a message before the response; the first one turns the response into an event stream. */
+  /** The first event turns the response into an event stream. */
   event(text: string): void;
-  /** Turns the response into a long-lived event stream before the first message. */
   open(): void;
-  /** Turns the response of a call into an event stream before the first message. */
+  /** Call it before the first message of a call's response. */
   openAnswer(): void;
-  /** Turns a slow response into an event stream, so that proxies see that the request is served. */
+  /** Turns a slow response into a stream, so that proxies see that the request is served. */
   openWhenLate(): void;
-  /** Closes the stream without a response. */
   close(): void;
 }
 
-/** Discards all that it receives. */
 export const silentSink: McpResponseSink = {
   reply: () => undefined,
   cancelled: () => undefined,
@@ -131,17 +118,14 @@ export const silentSink: McpResponseSink = {
 export interface McpRequest {
   channel: Channel;
   method: string;
-  /** Params as a value. */
   params: unknown;
-  /** Params as the client's JSON text. */
   paramsText: string | undefined;
-  /** Request id as JSON text. */
   id: string;
   request: McpRequestContext;
   sink: McpResponseSink;
 }
 
-/** Collects the facts of one request for a log; subclasses decide what of its content they record. */
+/** Subclasses decide what of the content of a request they record. */
 export abstract class RequestRecord implements CallObserver {
   protected readonly at = Date.now();
   protected readonly startedAt = performance.now();
@@ -150,7 +134,6 @@ export abstract class RequestRecord implements CallObserver {
   protected toolName: string | null = null;
   protected isResponse = false;
   protected failure: Error | null = null;
-  /** HTTP status of an error thrown before the MCP server replied. */
   protected thrownStatus: number | null = null;
 
   /**
@@ -173,7 +156,7 @@ export abstract class RequestRecord implements CallObserver {
     this.failure = error;
   }
 
-  /** Called when the request failed before the MCP server replied. */
+  /** Called before the MCP server replied. */
   threw(error: unknown): void {
     this.failure = error as Error;
     this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];

@@ -36,7 +36,7 @@ export function replyError(
   sink.reply(status, errorText(id, code, message, data));
 }
 
-/** Replies that a request failed: to a tool call with a result, which reaches the model, to others with an error. */
+/** A tool call gets a result, which reaches the model; other requests get an error. */
 export function replyFailure({ method, id, sink }: McpRequest, message: string, era: Era): void {
   sink.reply(
     200,
@@ -44,24 +44,23 @@ export function replyFailure({ method, id, sink }: McpRequest, message: string, 
   );
 }
 
-/** Tool result that reports an error to the model and its user. Modern clients require its `resultType`. */
+/** Modern clients require `resultType`. */
 export function toolFailureText(id: string, message: string, era: Era): string {
   const type = era === 'modern' ? { resultType: 'complete' } : {};
   return resultText(id, JSON.stringify({ ...type, content: [{ type: 'text', text: message }], isError: true }));
 }
 
-/** The upstream's message with the client's id, otherwise byte for byte. An error without an id receives one. */
+/** Otherwise the message stays byte for byte the same. An error without an id receives one. */
 export function withId({ text, id: replyId, error }: McpReply, id: string): string {
   if (replyId) return splice(text, replyId, id);
   return error ? rpcErrorText(id, error) : text;
 }
 
-/** {@link withId}, or with this error in place of the upstream's message. */
 export function withOwnError(reply: McpReply, id: string, error: RpcError | null): string {
   return error ? rpcErrorText(id, error) : withId(reply, id);
 }
 
-/** The upstream's message with the client's id and another result; `rewrite` receives the result as JSON text. */
+/** `rewrite` receives the result as JSON text. */
 export function withResult(reply: McpReply, id: string, rewrite: (result: string) => string): string {
   if (!reply.result || !reply.id) return withId(reply, id);
   const result = slice(reply.text, reply.result);
@@ -78,7 +77,7 @@ const hopErrors: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
 ]);
 
-/** Replacement for an upstream error that concerns only this hop; null for other errors. */
+/** Null for errors that do not concern only this hop. */
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };
@@ -90,9 +89,8 @@ export function hopError({ code, message }: RpcError): RpcError | null {
 }
 
 /**
- * Converts an upstream failure to a JSON-RPC reply. Never uses HTTP 401 or 404: a client would refresh a valid key, or
- * open sessions in a loop. For tool calls, required authorization is reported as a tool result, which reaches the model
- * and its user.
+ * Never uses HTTP 401 or 404: a client would refresh a valid key, or open sessions in a loop. For tool calls, required
+ * authorization is reported as a tool result, which reaches the model and its user.
  */
 export function failureText(id: string, method: string, error: unknown, era: Era): string {
   if (error instanceof UpstreamAuthRequiredError && method === 'tools/call') {
@@ -121,18 +119,17 @@ export async function elicitingFailureText(id: string, method: string, error: un
     : rpcErrorText(id, setupError(setupSentence(bound), setupUrl, randomUUID()));
 }
 
-/** Instruction for a user to authorize at the upstream. */
 export function setupSentence({ message, setupUrl }: UpstreamAuthRequiredError): string {
   return setupUrl === undefined || message.includes(setupUrl) ? message : `${message} Open ${setupUrl} to do so.`;
 }
 
-/** Revision of a legacy session: the client's if supported, otherwise the newest. */
+/** Returns the client's revision if it is supported, otherwise the newest. */
 export function agreedVersion(params: unknown): string {
   const requested = isObject(params) ? params.protocolVersion : undefined;
   return LEGACY_VERSIONS.find((version) => version === requested) ?? LEGACY_VERSIONS[0];
 }
 
-/** Result of `initialize` as JSON text: the upstream's, without tasks and changes that are not forwarded. */
+/** Tasks and changes that are not forwarded are left out. */
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
   const { capabilities, serverInfo, instructions } = identity;
   const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);
@@ -144,8 +141,8 @@ export function initializeResult(identity: UpstreamIdentity, protocolVersion: st
 }
 
 /**
- * Result of `server/discover` as JSON text. Tasks of 2025-11-25 do not exist in this revision. The log level of a
- * legacy upstream applies to its whole session, which callers share, so logging is not offered.
+ * Tasks of 2025-11-25 do not exist in this revision. The log level of a legacy upstream applies to its whole session,
+ * which callers share, so logging is not offered.
  */
 export function discoverResult({ era, capabilities, serverInfo, instructions }: UpstreamIdentity): string {
   const { tasks: _tasks, logging, ...passed } = capabilities;
@@ -161,8 +158,7 @@ export function discoverResult({ era, capabilities, serverInfo, instructions }: 
 }
 
 /**
- * Capabilities forwarded in a session: all but tasks, which have their own form here. Change notifications are left out
- * if the upstream has no stream for them.
+ * Leaves out tasks, which have their own form here, and change notifications if the upstream has no stream for them.
  */
 function legacyCapabilities({ capabilities, hasNoStream }: UpstreamIdentity): Record<string, unknown> {
   const { tasks: _tasks, extensions, ...offered } = capabilities;

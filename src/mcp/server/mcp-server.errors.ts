@@ -3,10 +3,7 @@ import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { CallFailure } from '../protocol/failures.js';
 import { rpcCode } from '../protocol/protocol.js';
 
-/**
- * Reason not to call the upstream, returned as a JSON-RPC error with the request's id and the HTTP status of the
- * error's kind.
- */
+/** Becomes a JSON-RPC error with the request's id and the HTTP status of the error's kind. */
 export abstract class McpRefusal extends CallFailure {}
 
 /** The request would return to this service indefinitely. */
@@ -43,7 +40,6 @@ export class McpSessionLostError extends McpSessionNotFoundError {
   override readonly rpcCode = rpcCode.sessionLost;
 }
 
-/** The account has reached its limit of concurrent requests or streams. */
 export function tooManyOpen(noun: 'requests' | 'streams'): TooManyError {
   return new TooManyError(`Too many ${noun} of this account are open: wait until some have ended`, 1);
 }

@@ -24,7 +24,6 @@ import { TaskRelay } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { UpstreamCalls } from './upstream-calls.js';
 
-/** Providers of the MCP endpoints besides their tables and metrics. */
 export const MCP_SERVER_PROVIDERS = [
   McpHttpServer,
   McpServer,
@@ -44,7 +43,6 @@ export const MCP_SERVER_PROVIDERS = [
   TaskRelay,
 ];
 
-/** MCP endpoints of this process, for upstreams of any kind. */
 @Global()
 @Module({})
 export class McpServerModule {

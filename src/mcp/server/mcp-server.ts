@@ -1,15 +1,13 @@
 /**
  * Handles one POST of a client of any revision, over the channel to an upstream of any era.
  *
- * The message decides: `classify.ts` decides by which era it is served, `LegacyServer` and `ModernServer` handle
- * requests. Responses of the client go to the waiting upstream request; notifications get 202, and those about a
- * session with state reach its upstream. Batches exist in 2025-03-26 only. No handshake is required; a session only
- * adds its stored state. If client and upstream have the same era, messages are forwarded byte for byte except for ids
- * and progress tokens.
+ * `classify.ts` decides by which era a message is served. Responses of the client go to the waiting upstream request;
+ * notifications get 202, and those about a session with state reach its upstream. Batches exist in 2025-03-26 only. No
+ * handshake is required; a session only adds its stored state. If client and upstream have the same era, messages are
+ * forwarded byte for byte except for ids and progress tokens.
  *
  * Malformed messages, and those with a repeated member, are rejected with 400 and a JSON-RPC error. Failures of the
- * upstream are JSON-RPC replies with 200; rejections by this service have their HTTP status. A client that shows URLs
- * gets an authorization page as elicitation.
+ * upstream are JSON-RPC replies with 200; rejections by this service have their HTTP status.
  */
 import { Injectable } from '@nestjs/common';
 import { memberText, withoutMembers } from '../protocol/json-edit.js';
@@ -48,7 +46,7 @@ export class McpServer {
   ) {}
 
   /**
-   * Handles one POST. Failures of the upstream become JSON-RPC replies.
+   * Failures of the upstream become JSON-RPC replies.
    *
    * @param channel upstream channel, or the reason why there is none
    * @throws TooManyError for a batch with more messages than the caller may send in this minute
@@ -139,7 +137,7 @@ export class McpServer {
     }
   }
 
-  /** Handles a client's notification: those about its session and its calls are for Slipway, others for its server. */
+  /** Notifications about a session and its calls are for Slipway, others for its server. */
   private notified(request: McpRequestContext, message: RpcHead, method: string): void {
     const { session, principal, text } = request;
     if (method === 'notifications/cancelled') {
@@ -156,7 +154,7 @@ export class McpServer {
   }
 }
 
-/** True if the client declared URL elicitation, in its session or in this request. */
+/** The client declares this in its session or in the request. */
 function opensPages(
   classified: Exclude<Classified, { era: null }>,
   { session }: McpRequestContext,
@@ -169,7 +167,7 @@ function opensPages(
   );
 }
 
-/** JSON text of the id of a rejected message; undefined without one that a response can carry. */
+/** Undefined without an id that a response can carry. */
 function idOf({ id }: RpcHead, text: string): string | undefined {
   return typeof id === 'string' || typeof id === 'number' ? memberText(text, 'id') : undefined;
 }

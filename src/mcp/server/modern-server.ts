@@ -4,7 +4,7 @@
  * Handled here: `server/discover` and `subscriptions/listen`; methods that the revision removed get 404 with -32601.
  * All others go to the upstream. If a legacy upstream sends requests to its client during a call, the call returns
  * `input_required` with a `requestState`, stays open, and continues when the client repeats it with `inputResponses`
- * (`pending-input/`). Results of a legacy upstream get `resultType`, `ttlMs` and `cacheScope` (`bridge/to-modern.ts`).
+ * (`pending-input/`).
  *
  * The upstream's era is read only where the response depends on it, since it costs a dial. Errors: headers that
  * contradict marked arguments, a changed or expired state, tasks at an upstream without them, and a capability that the
@@ -49,7 +49,6 @@ import { wantsTask, withoutTask } from './tasks/task-relay.js';
 import { ToolMetadataCache } from './tool-metadata-cache.js';
 import { isLoudMessage, UpstreamCalls, type UpstreamRequestOptions } from './upstream-calls.js';
 
-/** Methods of older revisions removed in this one. */
 const removed: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -129,7 +128,7 @@ export class ModernServer {
     );
   }
 
-  /** Sends a call. @returns null when the user declined a page that the call requires */
+  /** @returns null when the user declined a page that the call requires */
   private async begin(incoming: McpRequest, envelope: Envelope): Promise<McpReply | null> {
     const { upstreamCalls: calls, pendingInputCalls: pending } = this;
     const { era, options } = await this.optionsFor(incoming, envelope);
@@ -141,8 +140,8 @@ export class ModernServer {
   }
 
   /**
-   * Params and options of the upstream call. Reads the upstream's era only where needed and before naming a caller
-   * profile: a profile opens a separate session at a legacy upstream, needed only for clients that can handle requests.
+   * Reads the upstream's era only where needed and before naming a caller profile: a profile opens a separate session
+   * at a legacy upstream, needed only for clients that can handle requests.
    *
    * @throws StateRefusedError
    */

@@ -3,9 +3,8 @@
  * response.
  *
  * A request is sent on the stream of the call that needs it, or on the GET stream of the client's session, in whichever
- * process holds it: topic `mcp.requests`. The response is a separate POST and can arrive at any process. The request id
- * is `<process>.<random>`; the other process publishes the response on `mcp.answers.<process>`. An id is unguessable
- * and valid only in its own session.
+ * process holds it. The response is a separate POST and can arrive at any process: the request id names the process
+ * that waits. An id is unguessable and valid only in its own session.
  *
  * Every request resolves, with an error for the upstream when the client disconnected, did not respond in 10 minutes,
  * has 32 requests open, or when no process has a stream within 2 s. Other processes get messages of up to 400 KB; a
@@ -27,41 +26,37 @@ import { LiveSessions, RELAYED_BYTES_MAX } from './sessions/live-sessions.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Upstream request to a client, for the process that holds its GET stream. */
+    /** This message is for the process that holds the client's GET stream. */
     'mcp.requests': { id: string; session: string; principal: string; text: string };
     /**
-     * Response of a client to an upstream request, for the process that waits for it; an empty string means that the
-     * request was sent on the GET stream.
+     * This message is for the process that waits for the response. An empty string means that the request was sent on
+     * the GET stream.
      */
     [topic: `mcp.answers.${string}`]: { id: string; session: string; text: string };
   }
 }
 
-/** Limit of pending requests per session. */
 const PENDING_EACH_MAX = 32;
 
-/** Limit of pending requests in this process. */
 const PENDING_MAX = 10_000;
 
 /** Time for another process to report that it holds the GET stream of a client. */
 const FORWARD_MS_MAX = 2_000;
 
-/** Limit of `input_required` rounds per call. */
 const ROUNDS_MAX = 8;
 
-/** Total time a client has for input requests of one call. */
+/** The limit includes all input requests of one call. */
 export const INPUT_MS_MAX = 10 * 60_000;
 
 export interface ClientRequest {
   method: string;
-  /** Params as JSON text. */
   params: string | undefined;
 }
 
 @Injectable()
 export class PendingClientRequests implements OnModuleInit, BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
-  /** Open requests by id; `sent` is called when another process has sent the request. */
+  /** `sent` is called when another process has sent the request. */
   private readonly pending = new Map<
     string,
     { session: string; sent: () => void; settle: (answer: ClientAnswer) => void }
@@ -74,7 +69,6 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     private readonly liveSessions: LiveSessions,
   ) {}
 
-  /** Subscribes to requests of other processes, and to responses that arrive there. */
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('mcp.requests', ({ id, session, principal, text }) => {
       const stream = this.liveSessions.streamOf(session, principal);
@@ -88,10 +82,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     );
   }
 
-  /**
-   * Sends a request on a stream of the client. Always resolves: with an error when the client disconnects, times out, or
-   * has too many pending requests.
-   */
+  /** Always resolves: with an error when the client disconnects, times out, or has too many pending requests. */
   send(
     session: ClientSession,
     request: ClientRequest,
@@ -103,7 +94,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     return this.await(session, request, (_id, text) => stream.event(text), cancellation, { timeoutMs, late });
   }
 
-  /** Sends a request on the client's GET stream in another process. Always resolves, as {@link send}. */
+  /** The GET stream is in another process. Always resolves, as {@link send}. */
   forward(session: ClientSession, principal: string, request: ClientRequest): Promise<ClientAnswer> {
     const publish = (id: string, text: string) =>
       this.pubSub.publish('mcp.requests', { id, session: session.key, principal, text });
@@ -144,10 +135,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     });
   }
 
-  /**
-   * Delivers a client's response to the waiting request in any process. A response without a waiting request is
-   * dropped.
-   */
+  /** The waiting request can be in any process. A response without a waiting request is dropped. */
   deliverResponse(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
@@ -158,7 +146,6 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     this.pubSub.publish(topicOf(process), { id, session: session.key, text: carried });
   }
 
-  /** Fails all pending requests and rejects new ones. */
   beforeApplicationShutdown(): void {
     this.isClosed = true;
     for (const { settle } of this.pending.values()) settle(errorAnswer('The service is being restarted'));
@@ -177,7 +164,6 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
   }
 }
 
-/** Lets legacy clients answer the input requests of modern upstreams. */
 @Injectable()
 export class ClientInput {
   constructor(
@@ -186,8 +172,8 @@ export class ClientInput {
   ) {}
 
   /**
-   * Upstream options for a client that can answer requests: it has a session, declared a capability, and accepts a
-   * stream. Null for others.
+   * Null for a client that cannot answer requests: it can if it has a session, declared a capability, and accepts a
+   * stream.
    */
   responderFor(
     { channel, request, sink }: McpRequest,
@@ -209,8 +195,8 @@ export class ClientInput {
   }
 
   /**
-   * Profile of a client with its own upstream session. A request outside of its calls goes to its GET stream in this
-   * process, else to a running call, else to its GET stream in another process.
+   * A request outside of the client's calls goes to its GET stream in this process, else to a running call, else to its
+   * GET stream in another process.
    */
   profileOf(session: ClientSession, principal: string): CallerProfile {
     const { key, capabilities, passed } = session;
@@ -225,7 +211,7 @@ export class ClientInput {
     return { key, capabilities: passed, onRequest };
   }
 
-  /** Reason why this client cannot answer the input requests, as a message; null when it can. */
+  /** The reason is a message; null when the client can answer. */
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
@@ -234,7 +220,7 @@ export class ClientInput {
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
-  /** Sends all input requests to the client concurrently and returns its responses by the upstream's keys. */
+  /** Requests are sent concurrently; responses are listed by the upstream's keys. */
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,

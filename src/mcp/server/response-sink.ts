@@ -1,11 +1,9 @@
 /**
- * Writes the response to one MCP request. It is JSON, or an event stream (`text/event-stream`) as soon as a message
- * precedes it or after 5 s.
+ * Writes the response to one MCP request. It is JSON, or an event stream as soon as a message precedes it or after 5 s.
  *
  * A stream has a comment line every 10 s, so that proxies leave it open. If its client can resume it, each event has an
  * id, and the call continues after the client has disconnected; for others a disconnect cancels the call
- * (`DisconnectCancellation`). The session id of `initialize` is sent as `Mcp-Session-Id`. A 409 carries
- * `x-should-retry: false`, because published clients would repeat it.
+ * (`DisconnectCancellation`). A 409 carries `x-should-retry: false`, because published clients would repeat it.
  *
  * A client that does not read is disconnected at 16 MB unread, on a long-lived stream at 1 MB. Nothing is written after
  * the end: a late event would raise an error that crashes the process.
@@ -18,33 +16,27 @@ import { Cancellation } from '../protocol/cancellation.js';
 import type { ResumableStream, StreamReader } from './resume/resumable-streams.js';
 import { JSON_TYPE } from '../../platform/http/json-answer.js';
 
-/** Interval of SSE comment lines, which prevent proxies from closing the stream of a slow tool. */
 const KEEP_ALIVE_MS = 10_000;
 
 /** Time after which a request without a response gets the headers of a stream. */
 const EARLY_MS = 5_000;
 
-/** Limit of bytes unread by the client; above it the connection is closed, to protect memory. */
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
 /** The same limit for long-lived streams, of which there are many. */
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
-/** Writes JSON, or an event stream if messages precede the response. */
 export class ResponseSink implements McpResponseSink {
   private keepAlive: Repeat | null = null;
   private early: NodeJS.Timeout | undefined;
-  /** True after the end: a further write would emit an unhandled error and crash the process. */
   private isOver = false;
 
   private unreadBytesMax = UNREAD_BYTES_MAX;
 
-  /** Opens a stream that the client can resume, when the response becomes a stream; null when it cannot. */
+  /** Called when the response becomes a stream; null when the client cannot resume it. */
   resumable: ((reader: StreamReader) => ResumableStream | null) | null = null;
   private stream: ResumableStream | null = null;
-  /** Called when the response becomes a stream. */
   opened: () => void = () => undefined;
-  /** This response as the first reader of a resumable stream. */
   private readonly reader: StreamReader = {
     open: () => undefined,
     write: (frame) => this.write(frame),
@@ -69,7 +61,6 @@ export class ResponseSink implements McpResponseSink {
     }
     headers['content-type'] = JSON_TYPE;
     headers['content-length'] = Buffer.byteLength(text);
-    // Published clients retry this status unless this header forbids it.
     if (status === 409) headers['x-should-retry'] = 'false';
     this.response.writeHead(status, headers).end(text);
   }
@@ -96,7 +87,7 @@ export class ResponseSink implements McpResponseSink {
     this.response.flushHeaders();
   }
 
-  /** Opens the stream of an HTTP+SSE client (MCP 2024-11-05), which posts to this address. */
+  /** The client posts to this address (MCP 2024-11-05). */
   openFor(address: string): void {
     if (this.isOver) return;
     this.begin();
@@ -114,7 +105,7 @@ export class ResponseSink implements McpResponseSink {
   }
 
   /**
-   * Lets a call continue after its client has disconnected, while the client can resume the stream.
+   * The call continues while the client can resume the stream.
    *
    * @returns false for a response that cannot be resumed
    */
@@ -125,7 +116,7 @@ export class ResponseSink implements McpResponseSink {
     return true;
   }
 
-  /** Writes to an open stream, unformatted. */
+  /** `text` is not formatted. */
   write(text: string): void {
     // Events between the end of a response and its closing would emit an unhandled error.
     if (this.response.writableEnded) return;
@@ -138,7 +129,7 @@ export class ResponseSink implements McpResponseSink {
     else this.finish(last);
   }
 
-  /** Closes an open stream with this event, unformatted. */
+  /** `last` is not formatted. */
   finish(last?: string): void {
     this.keepAlive?.stop();
     if (!this.response.writableEnded) this.response.end(last);
@@ -154,7 +145,7 @@ export class ResponseSink implements McpResponseSink {
   }
 }
 
-/** Formats one SSE event. JSON contains raw line breaks only if pretty-printed; each line becomes a `data` field. */
+/** JSON contains raw line breaks only if pretty-printed; each line becomes a `data` field. */
 function frame(text: string): string {
   return `event: message\n${text
     .split(/\r\n|\r|\n/)
@@ -163,8 +154,7 @@ function frame(text: string): string {
 }
 
 /**
- * Cancels the work of a request when its client disconnects before its response is complete. {@link stopWatching} must be
- * called after the work.
+ * For a client that disconnects before its response is complete. {@link stopWatching} must be called after the work.
  */
 export class DisconnectCancellation extends Cancellation {
   /**
@@ -179,7 +169,6 @@ export class DisconnectCancellation extends Cancellation {
     else response.on('close', this.onClose);
   }
 
-  /** Stops watching the connection. */
   stopWatching(): void {
     this.response.off('close', this.onClose);
   }
@@ -189,7 +178,7 @@ export class DisconnectCancellation extends Cancellation {
   };
 }
 
-/** Resolves when a response is closed, by either side. */
+/** Closed by either side. */
 export function closed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();

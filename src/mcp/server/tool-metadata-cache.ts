@@ -14,14 +14,14 @@ interface ToolMetadata {
 }
 
 /**
- * Facts of tools learned from forwarded lists, for the few tools whose calls are converted. Valid for the lifetime of
- * the channel; later lists replace them.
+ * Caches facts for the few tools whose calls are converted. They are valid for the lifetime of the channel; later lists
+ * replace them.
  */
 @Injectable()
 export class ToolMetadataCache {
   private readonly byChannel = new WeakMap<Channel, Map<string, ToolMetadata>>();
 
-  /** Learns from a `tools/list` reply. Free for lists without such tools. */
+  /** Costs nothing for lists without such tools. */
   learnTools(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
     const learned = this.byChannel.get(channel);

@@ -3,11 +3,9 @@
  * notifications.
  *
  * Each call gets a progress token from Slipway, since tokens of different clients can be equal;
- * `notifications/progress` gets the client's own token back. A client that accepts no event stream gets only the
- * response. `notifications/cancelled` finds its call by caller, session and JSON-RPC id. Ids are not unique even for
- * one caller, as some clients number every request 1: when two calls match, neither is cancelled.
- *
- * Timeout: `MCP_CALL_TIMEOUT` without a message. Errors are UpstreamFailures of the channel, unchanged.
+ * `notifications/progress` gets the client's own token back. `notifications/cancelled` finds its call by caller,
+ * session and JSON-RPC id. Ids are not unique even for one caller, as some clients number every request 1: when two
+ * calls match, neither is cancelled.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../config/env.js';
@@ -27,25 +25,23 @@ import type { NotificationSink } from './pending-input/pending-input-call.js';
 import type { Cancellation } from '../protocol/cancellation.js';
 
 export interface UpstreamRequestOptions {
-  /** Params as JSON text. */
   params: string | undefined;
   profile?: CallerProfile;
-  /** Era in which an upstream of both serves the call. */
   era?: Era;
   onRequest?: McpCall['onRequest'];
   /** Upstream session of a task; empty for a call that starts one. */
   session?: string;
-  /** Time without a message after which the call fails; `MCP_CALL_TIMEOUT` by default. */
+  /** `MCP_CALL_TIMEOUT` by default; every message restarts it. */
   timeoutMs?: number;
-  /** Selects the notifications before the response that the client receives, besides its own progress. */
+  /** The client always receives its own progress. */
   accepts: (method: string, text: string) => boolean;
-  /** Destination of messages before the response, if not the stream of this request. */
+  /** By default, this is the stream of the request. */
   target?: NotificationSink;
 }
 
 @Injectable()
 export class UpstreamCalls {
-  /** Running calls, with the caller and the request id as JSON text. */
+  /** Request ids are JSON text. */
   private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
   private lastToken = 0;
 
@@ -66,7 +62,6 @@ export class UpstreamCalls {
         if (accepts(name, text)) target.sink.event(text);
         return;
       }
-      // Progress of other tokens is dropped.
       const about = members(text).get('params');
       const tokenSpan = about && text[about[0]] === '{' ? members(text, about[0]).get('progressToken') : undefined;
       if (target.token !== null && tokenSpan && slice(text, tokenSpan) === ownToken)
@@ -108,7 +103,7 @@ export class UpstreamCalls {
     }
   }
 
-  /** Cancels the client's call with this id, JSON text. */
+  /** `id` is JSON text. */
   cancel(request: McpRequestContext, id: string): void {
     const caller = inFlightKey(request);
     const [only, ...more] = this.running.filter((call) => call.id === id && call.caller === caller);
@@ -116,14 +111,14 @@ export class UpstreamCalls {
   }
 }
 
-/** True if a log message, given as a notification's JSON text, has at least the level `least`. */
+/** `text` is a notification as JSON text. */
 export function isLoudMessage(text: string, least: string): boolean {
   const params = memberText(text, 'params');
   const level = params?.startsWith('{') ? memberText(params, 'level') : undefined;
   return level === undefined || isLoud(JSON.parse(level), least);
 }
 
-/** Key of in-flight calls. Clients choose their request ids, so calls are separated by session. */
+/** Clients choose their request ids, so calls are separated by session. */
 function inFlightKey({ caller, session }: McpRequestContext): string {
   return `${caller} ${session?.key ?? ''}`;
 }

@@ -4,18 +4,14 @@ import { decodeHeader, headerMismatch, type Fault } from '../classify.js';
 
 export type { HeaderParam };
 
-/**
- * Header parameters of a tool, from its description as JSON text; null when their declaration is invalid, which makes
- * the tool unusable over HTTP.
- */
+/** Null when the declaration is invalid, which makes the tool unusable over HTTP. */
 export function headerParamsOf(tool: string): HeaderParam[] | null {
   if (!tool.includes('"x-mcp-header"')) return [];
   return headerParams((JSON.parse(tool) as { inputSchema?: unknown }).inputSchema);
 }
 
 /**
- * Reason why a header does not repeat its argument as required; null if all do. Headers without an argument are not
- * checked.
+ * Null if all headers repeat their arguments as required. Headers without an argument are not checked.
  *
  * @param header returns the value of the header with this lower-case name
  */

@@ -2,22 +2,19 @@ import { memberText, withMember, withoutMembers, withoutMeta } from '../../proto
 import { members, slice } from '../../protocol/json-text.js';
 import { envelope, LOG_LEVEL_KEY } from '../../protocol/protocol.js';
 
-/** Prefix of `_meta` names reserved by the protocol; they describe one hop and are not forwarded. */
+/** Names with this prefix describe one hop and are not forwarded. */
 const RESERVED = 'io.modelcontextprotocol/';
 
 const ofTheClient: ReadonlySet<string> = new Set([envelope.version, envelope.capabilities, envelope.clientInfo]);
 
-/** Params of a modern request for a modern upstream, without the client's envelope. */
 export function paramsForModern(params: string): string {
   return withoutMeta(params, (name) => ofTheClient.has(name));
 }
 
-/** Params of a modern request for a legacy upstream, without members unknown to it. */
 export function paramsForLegacy(params: string): string {
   return withoutMeta(params, (name) => name.startsWith(RESERVED));
 }
 
-/** Params of a legacy request for a modern upstream, with this minimum log level. */
 export function withLogLevel(params: string | undefined, level: string): string {
   const paramsText = params ?? '{}';
   const span = members(paramsText).get('_meta');
@@ -25,14 +22,14 @@ export function withLogLevel(params: string | undefined, level: string): string 
   return withMember(paramsText, '_meta', withMember(meta, LOG_LEVEL_KEY, JSON.stringify(level)));
 }
 
-/** `_meta` of a modern result for a legacy client; null when it becomes empty. */
+/** Null when `_meta` becomes empty. */
 export function metaForLegacy(meta: string): string | null {
   if (!meta.startsWith('{') || !meta.includes(RESERVED)) return meta;
   const rest = withoutMembers(meta, (name) => name.startsWith(RESERVED));
   return /^\{\s*\}$/.test(rest) ? null : rest;
 }
 
-/** A notification with the id of its subscription (JSON text), as subscribers of a modern stream receive it. */
+/** `subscriptionId` is JSON text. */
 export function withSubscription(notification: string, subscriptionId: string): string {
   const text = memberText(notification, 'params');
   const params = text?.startsWith('{') ? text : '{}';
@@ -41,12 +38,10 @@ export function withSubscription(notification: string, subscriptionId: string): 
   return withMember(notification, 'params', withMember(params, '_meta', ownMeta));
 }
 
-/** `_meta` with the server info of a result (MCP 2026-07-28), as JSON text. */
 export function serverMeta(serverInfo: unknown): string {
   return JSON.stringify({ [`${RESERVED}serverInfo`]: serverInfo });
 }
 
-/** `_meta` of the result that closes a subscription. */
 export function subscriptionMeta(subscriptionId: string): string {
   return `{"${RESERVED}subscriptionId":${subscriptionId}}`;
 }

@@ -3,8 +3,7 @@
  *
  * Modern: a result with `resultType: input_required`, `inputRequests` by key and `requestState`; the client repeats the
  * call with `inputResponses`. Legacy (2025-11-25): requests of the server during the call, or the error -32042 with
- * `elicitations` of mode `url`. Slipway's own request, key `slipway-setup`, sends a user to the setup page of a
- * connection. Its response is handled here and never sent upstream.
+ * `elicitations` of mode `url`. The response to Slipway's own request is handled here and never sent upstream.
  *
  * Everything is JSON text, since params and states must be forwarded byte for byte. Malformed requests of an upstream
  * are left out.
@@ -17,26 +16,21 @@ import type { ClientAnswer, RpcError } from '../../protocol/channel.js';
 /** URL elicitation required: an error code only of 2025-11-25. */
 const URL_ELICITATION_REQUIRED = -32042;
 
-/** Key of Slipway's own request among the `inputRequests` of a call. */
 const SETUP_KEY = 'slipway-setup';
 
-/** Message of Slipway's own request, for the user to whom the client shows the link. */
+/** The client shows this message to its user next to the link. */
 const SETUP_MESSAGE =
   'The MCP server asks for your authorization. Open the page, sign in and allow the access; then let the call be repeated.';
 
-/** Capability a client must declare for URL elicitation. */
 export const urlCapability = { elicitation: { url: {} } };
 
-/** One input request of a modern upstream. */
 export interface InputRequest {
   /** Key of the request in `inputRequests`, repeated in `inputResponses`. */
   key: string;
   method: string;
-  /** Params as JSON text. */
   params: string | undefined;
 }
 
-/** An `input_required` result of a modern upstream. */
 export interface InputRequired {
   requests: InputRequest[];
   /** `requestState` as JSON text, returned byte for byte; undefined without one. */
@@ -46,7 +40,7 @@ export interface InputRequired {
 /** Methods whose results may be `input_required` (MCP 2026-07-28). */
 export const mayRequireInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Parses an `input_required` result; null for other results. */
+/** Null for other results. */
 export function inputRequired(result: string): InputRequired | null {
   if (!result.includes('"input_required"') || !result.startsWith('{')) return null;
   const parts = members(result);
@@ -65,7 +59,6 @@ export function inputRequired(result: string): InputRequired | null {
   return { requests, requestState: state && slice(result, state) };
 }
 
-/** `input_required` result with these requests, as JSON text. */
 export function inputResult(requests: readonly InputRequest[], requestState?: string): string {
   const incoming = requests.map(({ key, method, params }) => {
     const paramsMember = params === undefined ? '' : `,"params":${params}`;
@@ -76,8 +69,8 @@ export function inputResult(requests: readonly InputRequest[], requestState?: st
 }
 
 /**
- * Params of the retry: the original ones with only the responses of this round. A response that is an error is omitted;
- * the upstream then repeats its request or fails.
+ * Only the responses of this round are added. A response that is an error is omitted; the upstream then repeats its
+ * request or fails.
  */
 export function retryParams(
   params: string | undefined,
@@ -95,12 +88,10 @@ export function retryParams(
   return first.length === 0 ? original : withFirst(original, first.join(','));
 }
 
-/** Params without `inputResponses` and `requestState`. */
 export function withoutAnswers(params: string): string {
   return withoutMembers(params, (name) => name === 'inputResponses' || name === 'requestState');
 }
 
-/** Subject of an input request, as text for a user. */
 export function subjectOf({ method, params }: InputRequest): string {
   const value: unknown = params === undefined ? {} : JSON.parse(params);
   const { message, url } = isObject(value) ? value : {};
@@ -111,12 +102,11 @@ export function subjectOf({ method, params }: InputRequest): string {
   return method === 'roots/list' ? 'the roots of its client' : 'a message of its client’s model';
 }
 
-/** True if these client capabilities include URL elicitation, which sends a user to a web page during a call. */
 export function takesUrls(capabilities: Record<string, unknown>): boolean {
   return isObject(capabilities.elicitation) && isObject(capabilities.elicitation.url);
 }
 
-/** Input requests for the pages in a -32042 error; null when it contains none. */
+/** Null for an error without pages. */
 export function inputOfUrlError({ code, data }: RpcError): string | null {
   if (code !== URL_ELICITATION_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return null;
   const pages = data.elicitations.filter(isObject).filter(({ url }) => typeof url === 'string');
@@ -129,7 +119,7 @@ export function inputOfSetup(url: string): string {
 }
 
 /**
- * The same for a client of 2025-11-25, as a -32042 error.
+ * A -32042 error.
  *
  * @param hint message of the error; it and `setupUrl` are for clients that read no `elicitations`
  */
@@ -138,14 +128,13 @@ export function setupError(hint: string, url: string, elicitationId: string): Rp
   return { code: URL_ELICITATION_REQUIRED, message: hint, data: { setupUrl: url, elicitations } };
 }
 
-/** True if the user declined one of the pages that a modern client was sent to; `params` are those of the retry. */
+/** `params` are those of the retry. */
 export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (!isObject(answers)) return false;
   return Object.entries(answers).some(([key, answer]) => isOurs(key) && isObject(answer) && answer.action !== 'accept');
 }
 
-/** Params of a retry for a modern upstream, without the response to Slipway's own request. */
 export function withoutSetupAnswer(params: string): string {
   if (!params.includes(SETUP_KEY)) return params;
   const answers = memberText(params, 'inputResponses');
@@ -156,7 +145,7 @@ export function withoutSetupAnswer(params: string): string {
   return withoutMembers(params, (name) => name === 'inputResponses');
 }
 
-/** Params of an elicitation for a client of 2025-11-25, which requires an id for pages. `params` is JSON text. */
+/** Clients of 2025-11-25 require an id for pages. `params` is JSON text. */
 export function withElicitationId(params: string, elicitationId: string): string {
   return withMember(params, 'elicitationId', JSON.stringify(elicitationId));
 }

@@ -2,11 +2,10 @@
  * Results of a modern upstream (2026-07-28), rewritten for clients of 2025-11-25 and older. Pure functions over JSON
  * text: members that need no change keep their bytes.
  *
- * Removed: `resultType`, `ttlMs`, `cacheScope`, protocol names in `_meta`. Output schemas other than objects are
- * wrapped as `{result: …}`, as is the output of their tools; before 2025-06-18 both are removed. Output that is not an
- * object, or that the revision lacks, also becomes a text block if the tool sent no text, since many old clients read
- * nothing else; missing `content` is added. Resource links (2025-06-18) and audio (2025-03-26) become text for older
- * clients. A missing resource has the code -32002 instead of -32602.
+ * Output schemas other than objects are wrapped as `{result: …}`, as is the output of their tools; before 2025-06-18
+ * both are removed. Output that is not an object, or that the revision lacks, also becomes a text block if the tool
+ * sent no text, since many old clients read nothing else. Resource links (2025-06-18) and audio (2025-03-26) become
+ * text for older clients. A missing resource has the code -32002 instead of -32602.
  */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
@@ -14,20 +13,18 @@ import { memberText, rewriteMembers, rewriteItems, rewriteList, withMember } fro
 import { rpcCode } from '../../protocol/protocol.js';
 import { metaForLegacy } from './hop.js';
 
-/** First revisions with resource links, audio, and structured output. */
 export const LINKS_SINCE = '2025-06-18';
 const AUDIO_SINCE = '2025-03-26';
 const STRUCTURED_SINCE = '2025-06-18';
 
 export interface LegacyReader {
   method: string;
-  /** Revision that the client named; null without one, which is treated as the newest. */
+  /** Null without a revision, which is treated as the newest. */
   version: string | null;
   /** The output schema of the tool was wrapped when listed ({@link isWrapped}), so its output is wrapped too. */
   isWrapped: boolean;
 }
 
-/** A result without members unknown to the client's revision, and in the form that the revision requires. */
 export function legacyResult(result: string, reader: LegacyReader): string {
   if (!result.startsWith('{')) return result;
   const { method, version } = reader;
@@ -60,14 +57,14 @@ export function legacyResult(result: string, reader: LegacyReader): string {
   return method === 'tools/list' ? legacyTools(rewritten, version) : rewritten;
 }
 
-/** An error with the codes of older revisions, which have a code for a missing resource. Null when it is unchanged. */
+/** Older revisions have a code for a missing resource. Null when the error is unchanged. */
 export function legacyError(method: string, error: RpcError): RpcError | null {
   const names = isObject(error.data) && typeof error.data.uri === 'string';
   if (method !== 'resources/read' || error.code !== rpcCode.invalidParams || !names) return null;
   return { ...error, code: -32002 };
 }
 
-/** True if older revisions cannot express the tool's output schema, because they require an object. */
+/** Older revisions require an output schema of an object. */
 export function isWrapped(tool: string): boolean {
   if (!tool.includes('"outputSchema"')) return false;
   const schema = memberText(tool, 'outputSchema');
@@ -76,8 +73,8 @@ export function isWrapped(tool: string): boolean {
 }
 
 /**
- * A tool's result with `content`, which has structured output as text if the client could read nothing else: the output
- * is not an object, the revision has none, or the tool sent no content.
+ * Structured output is added as text if the client could read nothing else: the output is not an object, the revision
+ * has none, or the tool sent no content.
  */
 function withContent(modern: string, legacy: string, version: string | null): string {
   const isMissing = !legacy.includes('"content"') || (memberText(legacy, 'content') ?? 'null') === 'null';
@@ -106,8 +103,8 @@ function legacyTools(result: string, version: string | null): string {
 }
 
 /**
- * The schema of `{result: …}`. References within the document are adjusted to the new position; a schema with an `$id`
- * is a separate document and remains unchanged.
+ * References within the document are adjusted to the new position; a schema with an `$id` is a separate document and
+ * remains unchanged.
  */
 function wrappedSchema(schema: string): string {
   const inner =
@@ -117,12 +114,11 @@ function wrappedSchema(schema: string): string {
   return `{"type":"object","properties":{"result":${inner}},"required":["result"]}`;
 }
 
-/** True if the client named a revision older than `since`. */
 export function isOlder(version: string | null, since: string): boolean {
   return version !== null && version < since;
 }
 
-/** True if content has blocks that `version` does not know; null means the newest one. */
+/** Null means the newest revision. */
 function isNews(text: string, version: string | null): boolean {
   if (version === null || version >= LINKS_SINCE) return false;
   return text.includes('"resource_link"') || text.includes('"audio"');

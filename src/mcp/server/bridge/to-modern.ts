@@ -2,11 +2,11 @@
  * Results of a legacy upstream, completed for clients of 2026-07-28. Pure functions over JSON text.
  *
  * Set: `resultType: complete`, for lists and resources `ttlMs: 0` with `cacheScope: private`, since changes upstream
- * are unknown, and `content` of a tool's result without it. Removed: `execution` of tools, which the revision lacks,
- * and tools whose header marks are invalid. Codes -32000 to -32099 have other meanings now: a missing resource becomes
- * -32602, all others -32603 with the original in `data.upstream`. Responses of modern upstreams with missing or invalid
- * required members are completed likewise, because official clients reject them. `cacheScope` is always `private`:
- * endpoints are called with a key, and responses can depend on the caller's headers, values and choice of tools.
+ * are unknown. Removed: `execution` of tools, which the revision lacks, and tools whose header marks are invalid.
+ *
+ * Responses of modern upstreams with missing or invalid required members are completed likewise, because official
+ * clients reject them. `cacheScope` is always `private`: endpoints are called with a key, and responses can depend on
+ * the caller's headers, values and choice of tools.
  */
 import { isObject } from '../../../platform/text/json.js';
 import type { RpcError } from '../../protocol/channel.js';
@@ -26,7 +26,6 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/read',
 ]);
 
-/** A result with the members that the revision requires, of an upstream of `era`. */
 export function modernResult(method: string, result: string, era: Era): string {
   if (!result.startsWith('{')) return result;
   const hasOldParts = method === 'tools/list' && (result.includes('"execution"') || result.includes('"x-mcp-header"'));
@@ -58,15 +57,15 @@ export function modernResult(method: string, result: string, era: Era): string {
   return lacking.length === 0 ? corrected : withFirst(corrected, lacking.join(','));
 }
 
-/** A `ttlMs` that clients accept: a whole number from 0. 0 for anything but a number. */
+/** A whole number from 0; 0 for anything but a number. */
 function ttlText(text: string | undefined): string {
   const value = text === undefined ? 0 : Number(text);
   return Number.isFinite(value) && !text?.startsWith('"') ? String(Math.max(0, Math.trunc(value))) : '0';
 }
 
 /**
- * True if a modern upstream's result, of a method without `cacheScope`, contains the required members and is forwarded
- * unchanged. Searches the text for the names instead of parsing it.
+ * Applies to methods without `cacheScope`: such a result is forwarded unchanged. Searches the text for the names
+ * instead of parsing it.
  */
 export function namesDemanded(method: string, answer: string): boolean {
   if (cacheable.has(method) || !answer.includes('"resultType"')) return false;
@@ -74,8 +73,8 @@ export function namesDemanded(method: string, answer: string): boolean {
 }
 
 /**
- * An error with the codes of the revision: a missing resource is an invalid parameter; codes with an older meaning or
- * none (-32000 … -32099) become an internal error with the original in `data`. Null when it is unchanged.
+ * A missing resource is an invalid parameter; codes with an older meaning or none (-32000 … -32099) become an internal
+ * error with the original in `data`. Null when the error is unchanged.
  */
 export function modernError(method: string, error: RpcError, params: unknown): RpcError | null {
   if (error.code > -32_000 || error.code < -32_099) return null;
@@ -87,7 +86,6 @@ export function modernError(method: string, error: RpcError, params: unknown): R
   return { code: rpcCode.internalError, message: error.message, data: { upstream: error } };
 }
 
-/** Error code of a missing resource up to 2025-11-25. */
 const RESOURCE_NOT_FOUND = -32002;
 
 /** Notifications that legacy servers can send on any stream, and this revision only to subscribers. */
@@ -97,7 +95,6 @@ const ofSubscriptions: ReadonlySet<string> = new Set([
   'notifications/elicitation/complete',
 ]);
 
-/** True if a notification may precede the response on its stream. */
 export function isOfRequest(method: string): boolean {
   return !ofSubscriptions.has(method);
 }

@@ -11,10 +11,10 @@ import { isPage } from '../client-capabilities.js';
 import { Serializable } from '../../../platform/internal-http/error-codec.js';
 import { isObject } from '../../../platform/text/json.js';
 
-/** Prefix of Slipway's states; those of upstreams are forwarded unread. */
+/** States of upstreams are forwarded unread. */
 export const STATE_MARK = 'sw1.pending.';
 
-/** A `requestState` that belongs to no pending call, or to another call than the retry repeats. */
+/** A `requestState` of no pending call, or of another call than the retry repeats. */
 @Serializable('isLost')
 export class StateRefusedError extends Error {
   /** @param isLost true when the call no longer exists; false when the retry is wrong */
@@ -26,34 +26,28 @@ export class StateRefusedError extends Error {
   }
 }
 
-/** Contents of Slipway's `requestState`, which identifies a pending call. */
 export interface RequestState {
-  /** Call id, prefixed with the id of its process. */
   name: string;
-  /** Internal URL of that process; null without one. */
+  /** Internal URL of the process that holds the call; null without one. */
   url: string | null;
-  /** Deadline in epoch milliseconds. */
   until: number;
 }
 
-/** Caller, call and responses of the next round. */
 export interface RoundRequest {
   name: string;
   caller: string;
-  /** Digest of method and params, to detect a retry of another call. */
+  /** Detects a retry of another call. */
   about: string;
   /** `inputResponses` as JSON text of an object. */
   answers: string;
 }
 
-/** Destination of messages that precede a response: the stream of the waiting request, with its progress token. */
+/** The stream of the waiting request, with its progress token. */
 export interface NotificationSink {
   sink: Pick<McpResponseSink, 'event'>;
-  /** Progress token as JSON text; null without one. */
   token: string | null;
 }
 
-/** Result of one round: the response of the call, or the upstream's input requests. */
 export type Round = { reply: McpReply } | { requests: InputRequest[] };
 
 export type Begin = (
@@ -62,9 +56,7 @@ export type Begin = (
   target: NotificationSink,
 ) => Promise<McpReply>;
 
-/**
- * Limit of buffered data per call in characters: params of pending requests, or a response without a waiting request.
- */
+/** Counts the characters of params of pending requests, and of a response without a waiting request. */
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
 
 const TOO_LONG =
@@ -78,7 +70,6 @@ export const discarded: NotificationSink = { sink: { event: () => undefined }, t
  * next round.
  */
 export class PendingInputCall {
-  /** Destination of the upstream's notifications; changes with each request of the client. */
   private readonly target: NotificationSink;
   private readonly cancellation = new Cancellation();
   private readonly open = new Map<string, InputRequest & { settle: (answer: ClientAnswer) => void }>();
@@ -107,7 +98,7 @@ export class PendingInputCall {
   }
 
   /**
-   * Waits for the next round. A client that disconnects meanwhile cancels the call.
+   * A client that disconnects meanwhile cancels the call.
    *
    * @returns null when another request is already waiting
    * @throws UpstreamFailure
@@ -132,9 +123,7 @@ export class PendingInputCall {
     });
   }
 
-  /**
-   * Delivers the client's responses to the upstream; ignores those without a pending request. @param answers JSON text
-   */
+  /** Ignores responses without a pending request. @param answers JSON text */
   deliverResponses(answers: string): void {
     if (!answers.startsWith('{')) return;
     for (const [key, span] of members(answers)) {
@@ -201,10 +190,7 @@ export class PendingInputCall {
   }
 }
 
-/**
- * Method and params without members that change with each retry: `inputResponses`, `requestState`, and the hop's
- * `_meta`.
- */
+/** Leaves out members that change with each retry: `inputResponses`, `requestState`, and the hop's `_meta`. */
 export function aboutOf(method: string, paramsText: string | undefined): string {
   const stable = [...members(paramsText ?? '{}')].filter(([name]) => !changing.has(name));
   const lines = stable.map(([name, span]) => `${JSON.stringify(name)}:${slice(paramsText ?? '', span)}`).sort();
@@ -221,7 +207,7 @@ export function lostCallError(): StateRefusedError {
   );
 }
 
-/** Error for a state in Slipway's form that was changed, or issued to another client or for another address. */
+/** The state was changed, or issued to another client or for another address. */
 export function foreign(): StateRefusedError {
   return new StateRefusedError(
     'requestState was changed, or was given to another client or address: make the call again without it',
@@ -229,13 +215,12 @@ export function foreign(): StateRefusedError {
   );
 }
 
-/** `requestState` of a retry; undefined when absent or not a string. */
+/** Undefined when absent or not a string. */
 export function stateIn(params: unknown): string | undefined {
   const state = isObject(params) ? params.requestState : undefined;
   return typeof state === 'string' ? state : undefined;
 }
 
-/** True if the request carries a state in Slipway's form. */
 export function isRequestState(params: unknown): boolean {
   return stateIn(params)?.startsWith(STATE_MARK) ?? false;
 }

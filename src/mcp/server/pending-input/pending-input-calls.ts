@@ -2,15 +2,13 @@
  * Calls of modern clients (2026-07-28, no session) that wait for the client, because the upstream sends requests during
  * the call (2025-11-25).
  *
- * Round: the upstream's requests become an `input_required` result, the upstream call stays open, and the client
- * repeats its request with `inputResponses` and `requestState`. The state is `sw1.pending.` and a sealed name, process
- * address and deadline. Only the same caller can use it; any process forwards the retry to the one that holds the call
- * (`remote-pending-calls.ts`), and a call is lost with its process.
+ * The upstream's requests become an `input_required` result, the upstream call stays open, and the client repeats its
+ * request with `inputResponses` and `requestState`. Only the same caller can use a state; any process forwards the
+ * retry to the one that holds the call (`remote-pending-calls.ts`), and a call is lost with its process.
  *
  * An upstream session knows one user, and a client without sessions can act for many, so concurrent calls of a caller
- * use up to 8 separate sessions, the lowest free number first. Limits: 64 open calls for an account, 2,000 for a
- * process, 10 minutes for all responses. A wrong or late state is a StateRefusedError; a call without a free session
- * runs in the shared one, where requests of the upstream are rejected.
+ * use up to 8 separate sessions, the lowest free number first. A wrong or late state is a StateRefusedError; a call
+ * without a free session runs in the shared one, where requests of the upstream are rejected.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
@@ -45,14 +43,11 @@ import {
 import { remoteRound } from './remote-pending-calls.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
-/** Limits of pending calls per account and per process. Each holds a socket to its upstream. */
+/** Each pending call holds a socket to its upstream. */
 const PENDING_EACH_MAX = 64;
 const PENDING_MAX = 2_000;
 
-/**
- * Limit of concurrent calls per caller that can receive upstream requests, each in its own upstream session; further
- * calls run without.
- */
+/** Each call has its own upstream session; further calls receive no upstream requests. */
 const SLOTS_MAX = 8;
 
 interface Entry {
@@ -66,15 +61,12 @@ interface Entry {
   /** Releases the entry's slot among the pending calls; undefined before the first request. */
   leave?: () => void;
   timer?: NodeJS.Timeout;
-  /** Called when the call is no longer held for its key. */
   release?: () => void;
 }
 
-/** Open calls of this process, and access to those of others. */
 @Injectable()
 export class PendingInputCalls implements BeforeApplicationShutdown {
   private readonly processId = randomBytes(9).toString('base64url');
-  /** Upstream sessions in use, by owner and number. */
   private readonly slots = new KeyedLimiter(1, Infinity);
   private readonly limiter = new KeyedLimiter(PENDING_EACH_MAX, PENDING_MAX);
   private readonly entries = new Map<string, Entry>();
@@ -87,10 +79,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
-  /**
-   * Caller profile and release function for a call whose client can answer requests. Null when the client declared no
-   * capability that a legacy server uses, or has too many such calls.
-   */
+  /** Null when the client declared no capability that a legacy server uses, or has too many such calls. */
   allocate(
     { request }: McpRequest,
     capabilities: Record<string, unknown>,
@@ -104,8 +93,8 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 
   /**
-   * Caller profile for the notifications of a client: that of its calls one after another. Undefined for a client whose
-   * calls run in the shared session.
+   * Uses the profile of the client's calls one after another. Undefined for a client whose calls run in the shared
+   * session.
    */
   listeningProfile({ request }: McpRequest, capabilities: Record<string, unknown>): CallerProfile | undefined {
     const clientKey = whomOf(request.caller, capabilities);
@@ -113,7 +102,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 
   /**
-   * Starts a call in the upstream session of `slot` ({@link allocate}) and returns its first round.
+   * Uses the upstream session of `slot` ({@link allocate}).
    *
    * @throws UpstreamFailure
    */
@@ -157,7 +146,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 
   /**
-   * Parses the `requestState` of a retry; null when it was not issued here.
+   * Null when the state was not issued here.
    *
    * @throws StateRefusedError when it was, and is invalid
    */
@@ -177,7 +166,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     throw lostCallError();
   }
 
-  /** Continues a call. @throws StateRefusedError, UpstreamFailure */
+  /** @throws StateRefusedError, UpstreamFailure */
   async resume(incoming: McpRequest, state: RequestState): Promise<McpReply> {
     const { name, url } = state;
     const { request, method, paramsText } = incoming;
@@ -194,7 +183,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     return this.replyOf(incoming, round, state);
   }
 
-  /** Next round of a call of this process. @throws StateRefusedError, UpstreamFailure */
+  /** @throws StateRefusedError, UpstreamFailure */
   async nextRound(
     { name, caller, about, answers }: RoundRequest,
     target: NotificationSink,
@@ -212,7 +201,6 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     return this.next(entry, target, disconnected);
   }
 
-  /** Cancels all pending calls and rejects new ones. */
   beforeApplicationShutdown(): void {
     this.isClosed = true;
     for (const entry of [...this.entries.values()]) this.forget(entry, true);
@@ -262,7 +250,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 }
 
-/** Owner of the upstream sessions that a client uses; null when it declared no capability that a legacy server uses. */
+/** Null when the client declared no capability that a legacy server uses. */
 function whomOf(caller: string, capabilities: Record<string, unknown>): string | null {
   const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
   return declared && `${caller} ${JSON.stringify(declared)}`;

@@ -18,25 +18,21 @@ import {
   type RoundRequest,
 } from './pending-input-call.js';
 
-/** Head of a request to the process that holds a call. The body contains the client's responses. */
+/** The body contains the client's responses. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
 
-/** One message of the response. */
 export type PendingCallMessage =
   | { type: 'event'; text: string }
   | { type: 'requests'; requests: InputRequest[] }
   | { type: 'reply'; text: string; era: Era };
 
-/** Path of the internal route. */
 export const PENDING_CALLS_PATH = '/internal/pending-calls';
 
 /** Time beyond {@link CALL_MS_MAX}, the limit of an upstream call, for the return trip. */
 const GRACE_MS = 2_000;
 
 /**
- * Runs the next round of a call held by another process.
- *
- * @param url address of that process; null when it has none
+ * @param url address of the process that holds the call; null when it has none
  * @throws StateRefusedError when that process, or the call, no longer exists; UpstreamFailure
  */
 export async function remoteRound(
@@ -74,7 +70,6 @@ export async function remoteRound(
     clearTimeout(timer);
     disconnected.forget(onLeft);
   }
-  // TypeScript does not see that the callback assigns it.
   const message = last as Exclude<PendingCallMessage, { type: 'event' }> | null;
   if (!message) throw endedError();
   if (message.type === 'requests') return { requests: message.requests };

@@ -2,9 +2,9 @@
  * Streams of legacy clients that outlive a broken connection (from 2025-06-18 on). GET with `Last-Event-ID` sends what
  * the client missed, then the rest.
  *
- * An event id is `<sealed name>.<number>`; the name contains the process that holds the stream, and is valid only for
- * this session and caller. Another process forwards the request to it: `POST /internal/resumed-streams`. Clients of
- * 2025-11-25 get an id immediately, by an event without data and `retry: 1000`.
+ * The sealed name in an event id contains the process that holds the stream, and is valid only for this session and
+ * caller. Another process forwards the request to it. Clients of 2025-11-25 get an id immediately, by an event without
+ * data and `retry: 1000`.
  *
  * A stream keeps 256 events or 1 MB, for 5 minutes after it closed or its client disconnected. An account has at most
  * 32 MB, the process 128 MB: above that the oldest stream of the largest account can no longer be resumed, and a call
@@ -22,58 +22,47 @@ import { SealedStreamIds } from '../sessions/sealed-stream-ids.js';
 const RESUMABLE_VERSION = '2025-06-18';
 const PRIMED_VERSION = '2025-11-25';
 
-/** Time for which a stream can be resumed after it closed or its client disconnected. */
 const RESUMABLE_MS = 5 * 60_000;
 
-/** Delay of a client before it resumes. */
 const RETRY_MS = 1_000;
 
-/** Limit of the events of all streams in this process; above it the largest account loses its oldest stream. */
 const ALL_BYTES_MAX = 128 * 1024 * 1024;
 
-/** Limit of the events of one account's streams; above it the oldest of them is dropped. */
+/** Above this limit the oldest stream of the account is dropped. */
 const ACCOUNT_BYTES_MAX = ALL_BYTES_MAX / 4;
 
-/** Size of a stream without events, rounded up. */
+/** Each stream takes at least this much, rounded up. */
 const STREAM_BYTES = 1024;
 
 /** Timeout until the other process starts its response. */
 const OPENED_MS = 10_000;
 
-/** Limits of the events that a stream keeps. */
 const EVENTS_MAX = 256;
 const EVENTS_BYTES_MAX = 1024 * 1024;
 
-/** Path of the internal route. */
 export const RESUMED_STREAMS_PATH = '/internal/resumed-streams';
 
-/** Head of a request to the process that holds a stream. */
 export interface ResumedStreamHead {
   name: string;
   /** Number of the last event that the client has. */
   after: number;
 }
 
-/** One message of the response: the stream was found, then its events. */
+/** `opened` means that the stream was found. */
 export type ResumedStreamMessage = { type: 'opened' } | { type: 'event'; frame: string };
 
-/** Connection of a client that reads a stream. */
 export interface StreamReader {
-  /** Starts the response, before the first event. */
   open(): void;
-  /** Writes one SSE event. */
   write(frame: string): void;
-  /** Closes the response with this SSE event. */
   end(last?: string): void;
 }
 
-/** The newest events of a stream, numbered from 1. */
 class EventBuffer {
   private readonly events: { text: string; bytes: number }[] = [];
   private last = 0;
   bytes = 0;
 
-  /** Adds an event and drops the oldest ones above the limits. @returns its number */
+  /** Drops the oldest events above the limits. @returns the number of the event */
   add(text: string): number {
     const bytes = Buffer.byteLength(text);
     this.events.push({ text, bytes });
@@ -83,7 +72,7 @@ class EventBuffer {
     return (this.last += 1);
   }
 
-  /** Events after the one with this number, 0 for all; null when one of them was dropped, or there is no such number. */
+  /** 0 for all events; null when one of them was dropped, or there is no such number. */
   eventsAfter(number: number): { number: number; text: string }[] | null {
     const first = this.last - this.events.length + 1;
     if (!(number >= first - 1 && number <= this.last)) return null;
@@ -91,7 +80,6 @@ class EventBuffer {
   }
 }
 
-/** A stream that its client can leave and resume. */
 export class ResumableStream {
   /** Null when the stream can no longer be resumed. */
   private buffer: EventBuffer | null = new EventBuffer();
@@ -119,18 +107,18 @@ export class ResumableStream {
     return (this.buffer?.bytes ?? 0) + STREAM_BYTES;
   }
 
-  /** Sends the event without data from whose id a client can resume. */
+  /** A client can resume from the id of this event, which has no data. */
   prime(): void {
     this.reader?.write(`id: ${this.id}.0\nretry: ${RETRY_MS}\ndata: \n\n`);
   }
 
-  /** Sends an event without its id. */
+  /** `frame` has no id. */
   send(frame: string): void {
     const event = this.add(frame);
     this.reader?.write(event);
   }
 
-  /** Closes the stream, with this event if there is one. It can be read until its time has elapsed. */
+  /** The stream can be read until its time has elapsed. */
   close(last?: string): void {
     const event = last === undefined ? undefined : this.add(last);
     this.isEnded = true;
@@ -140,7 +128,7 @@ export class ResumableStream {
   }
 
   /**
-   * Makes this client the reader: it receives the events after this one, then new ones.
+   * Sends the events after this one, then new ones.
    *
    * @throws McpSessionNotFoundError when one of these events was dropped
    */
@@ -155,7 +143,6 @@ export class ResumableStream {
     if (this.isEnded) this.close();
   }
 
-  /** Records that the reading client has disconnected. */
   detach(reader: StreamReader): void {
     if (this.reader !== reader) return;
     this.reader = null;
@@ -163,20 +150,20 @@ export class ResumableStream {
     else this.onUnread();
   }
 
-  /** Sets the function to call when no client can resume the stream. */
+  /** Called when no client can resume the stream. */
   whenUnread(onUnread: () => void): void {
     this.onUnread = onUnread;
     if (!this.buffer && !this.reader) onUnread();
   }
 
-  /** Makes the stream impossible to resume. Its current client keeps reading. */
+  /** The current client keeps reading; nobody can resume the stream. */
   drop(): void {
     clearTimeout(this.timer);
     this.buffer = null;
     if (!this.reader) this.onUnread();
   }
 
-  /** Stores an event. @returns the event with its id, or unchanged when the stream can no longer be resumed */
+  /** @returns the event with its id, or unchanged when the stream can no longer be resumed */
   private add(frame: string): string {
     const { buffer, bytes } = this;
     if (!buffer) return frame;
@@ -195,14 +182,11 @@ export class ResumableStream {
   }
 }
 
-/** Streams of one account, and their bytes. */
 interface Share {
   bytes: number;
-  /** Names of the streams, the oldest first. */
   names: Set<string>;
 }
 
-/** Streams of this process, and access to those of others. */
 @Injectable()
 export class ResumableStreams {
   private readonly streamIds: SealedStreamIds;
@@ -218,7 +202,7 @@ export class ResumableStreams {
     this.streamIds = new SealedStreamIds(vault, env);
   }
 
-  /** Opens a stream that counts toward the limit of an account; its reader is already open. */
+  /** The stream counts toward the limit of the account; `reader` is already open. */
   open(session: ClientSession, caller: string, account: string, reader: StreamReader): ResumableStream {
     const name = this.streamIds.create();
     const id = this.streamIds.seal(name, ownerOf(session, caller));
@@ -238,7 +222,7 @@ export class ResumableStreams {
   }
 
   /**
-   * Resumes the stream of an event id, in the process that holds it. Resolves when the stream has started.
+   * Resolves when the stream has started, in the process that holds it.
    *
    * @param whenLeft registers a function to call when the client has disconnected
    * @throws McpSessionNotFoundError
@@ -279,7 +263,7 @@ export class ResumableStreams {
     });
   }
 
-  /** Lets a client read a stream of this process. @throws McpSessionNotFoundError */
+  /** This process must hold the stream. @throws McpSessionNotFoundError */
   read({ name, after }: ResumedStreamHead, reader: StreamReader, whenLeft: (leave: () => void) => void): void {
     const stream = this.streams.get(name);
     if (!stream) throw streamGone();
@@ -287,7 +271,7 @@ export class ResumableStreams {
     whenLeft(() => stream.detach(reader));
   }
 
-  /** Drops all streams, so that calls without a client stop with the process. */
+  /** Calls without a client then stop with the process. */
   close(): void {
     for (const [account, { names }] of this.shares) for (const name of names) this.drop(account, name);
   }
@@ -322,7 +306,6 @@ export class ResumableStreams {
   }
 }
 
-/** True for sessions whose streams can be resumed. */
 export function isResumable({ version }: ClientSession): boolean {
   return version >= RESUMABLE_VERSION;
 }

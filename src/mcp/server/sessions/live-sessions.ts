@@ -28,15 +28,15 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Idle timeout of remembered session state; the session id stays valid until its expiry. */
+/** The session id stays valid until its expiry. */
 export const IDLE_MS = 30 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** Limits of a client's resource subscriptions and of their URIs together: 500 sessions then hold at most 32 MB. */
+/** 500 sessions then hold at most 32 MB. */
 const SUBSCRIPTIONS_MAX = 100;
 const URIS_CHARS_MAX = 64 * 1024;
 
-/** Limit of remembered channels per session; a changed connection gets a new channel. */
+/** A changed connection gets a new channel. */
 const CHANNELS_MAX = 8;
 
 type SessionEvent = { session: string; principal: string } & (
@@ -47,43 +47,36 @@ type SessionEvent = { session: string; principal: string } & (
   | { kind: 'notified'; by: string; text: string }
 );
 
-/** Size limit in bytes of a message forwarded to another process as JSON: the relay carries 512 KB. */
+/** The relay carries 512 KB. */
 export const RELAYED_BYTES_MAX = 400 * 1024;
 
-/** State of a session besides its id. */
 interface Memory {
   level: string | null;
   uris: Set<string>;
   /** Channels that may hold an upstream session owned by this client. */
   channels: Set<Channel>;
-  /** Limits the client's notifications to these sessions. */
   budget: MessageBudget;
   stream: SessionListener | null;
   usedAt: number;
 }
 
-/** Callbacks of a session's stream. */
 export interface SessionListener {
-  /** Sends a message to the client. */
   event(text: string): void;
-  /** Called when the subscribed resources or the log level changed. */
   changed(): void;
   /** Called when the session has closed, or another process opened its stream. */
   close(): void;
 }
 
-/** State of the sessions in this process, kept equal in all. */
+/** Kept equal in all processes. */
 @Injectable()
 export class LiveSessions implements OnModuleInit {
   private readonly memories = new Map<string, Map<string, Memory>>();
-  /** Functions that stop watching the keys of {@link memories}. */
   private readonly releases = new Map<string, () => void>();
   private readonly ended = new Map<string, number>();
   private readonly marked = new LRUCache<string, boolean>({ max: SESSIONS_MAX });
   private readonly sweeper = repeat(SWEEP_EVERY_MS, () => this.forgetIdle());
   private readonly logger = new Logger('mcp');
   private readonly processId = randomUUID();
-  /** Start of this process in epoch milliseconds. */
   private readonly startedAt = Date.now();
 
   constructor(
@@ -96,7 +89,6 @@ export class LiveSessions implements OnModuleInit {
     await this.pubSub.subscribe('mcp.sessions', (event) => this.apply(event));
   }
 
-  /** Sessions with remembered state. */
   get size(): number {
     return [...this.memories.values()].reduce((sum, { size }) => sum + size, 0);
   }
@@ -111,7 +103,7 @@ export class LiveSessions implements OnModuleInit {
     return beganAt(session) < Math.floor(this.startedAt / 1000) * 1000;
   }
 
-  /** True if the client set state in an old session that this process does not know. */
+  /** Only an old session can have state that this process does not know. */
   async isForgotten({ key }: ClientSession, principal: string): Promise<boolean> {
     const memory = this.find(principal, key);
     if (memory && (memory.level !== null || memory.uris.size > 0)) return false;
@@ -122,12 +114,12 @@ export class LiveSessions implements OnModuleInit {
     return isMarked ?? false;
   }
 
-  /** Closes this session in every process, with its upstream sessions. */
+  /** Applies to every process, and closes the upstream sessions of this one. */
   closeSession({ key, expiresAt }: ClientSession, principal: string): void {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
 
-  /** Minimum log level the client set; null without one. */
+  /** Null without a level. */
   level({ key }: ClientSession, principal: string): string | null {
     return this.find(principal, key)?.level ?? null;
   }
@@ -162,7 +154,7 @@ export class LiveSessions implements OnModuleInit {
     return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
-  /** Records that the client might own an upstream session on this channel, which closes with its session here. */
+  /** The upstream session on this channel closes with its session here. */
   uses({ key }: ClientSession, principal: string, channel: Channel): void {
     const { channels } = this.memory(principal, key);
     if (channels.size >= CHANNELS_MAX && !channels.has(channel)) channels.clear();
@@ -170,8 +162,8 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /**
-   * Sends a notification of the client, a JSON-RPC message, to its upstream sessions in every process. Dropped above
-   * the message limits.
+   * Reaches the client's upstream sessions in every process; `text` is a JSON-RPC message. Dropped above the message
+   * limits.
    */
   notify({ key }: ClientSession, principal: string, text: string): void {
     const memory = this.memory(principal, key);
@@ -181,13 +173,13 @@ export class LiveSessions implements OnModuleInit {
     this.pubSub.publish('mcp.sessions', { session: key, principal, kind: 'notified', by: this.processId, text });
   }
 
-  /** The GET stream of the session in this process; null without one. */
+  /** Returns the stream in this process; null without one. */
   streamOf(key: string, principal: string): SessionListener | null {
     return this.find(principal, key)?.stream ?? null;
   }
 
   /**
-   * Makes `stream` the session's only stream; one in another process closes.
+   * A stream of the session in another process closes.
    *
    * @returns function to call when the stream has closed; null when this process already has one
    */
@@ -206,7 +198,7 @@ export class LiveSessions implements OnModuleInit {
     this.sweeper.stop();
   }
 
-  /** Marks a session in the database, so that processes started later know that it has state. */
+  /** Processes started later then know that the session has state. */
   private async mark({ key, expiresAt }: ClientSession, principal: string): Promise<void> {
     const memory = this.memory(principal, key);
     if (memory.level !== null || memory.uris.size > 0) return;
@@ -224,7 +216,6 @@ export class LiveSessions implements OnModuleInit {
     this.pubSub.publish('mcp.sessions', event);
   }
 
-  /** Idempotent: this process receives its own events as well. */
   private apply(event: SessionEvent): void {
     const { session, principal } = event;
     let memory: Memory;
@@ -320,7 +311,6 @@ export class LiveSessions implements OnModuleInit {
   }
 }
 
-/** True if these are more resources than a client may subscribe to. */
 export function isFull(uris: readonly string[]): boolean {
   return uris.length > SUBSCRIPTIONS_MAX || uris.reduce((sum, { length }) => sum + length, 0) > URIS_CHARS_MAX;
 }

@@ -3,13 +3,11 @@ import type { Env } from '../../../config/env.js';
 import { Vault, VaultError } from '../../../platform/vault/vault.js';
 
 export interface StreamRef {
-  /** Unguessable name of the stream. */
   name: string;
   /** Address of the process; null when it has none. */
   url: string | null;
 }
 
-/** Names streams of clients, so that any process forwards to the one that holds a stream. */
 export class SealedStreamIds {
   private readonly processId = randomBytes(9).toString('base64url');
 
@@ -18,7 +16,7 @@ export class SealedStreamIds {
     private readonly env: Pick<Env, 'internalUrl'>,
   ) {}
 
-  /** @returns the name of a new stream of this process */
+  /** @returns the name of the stream, in this process */
   create(): string {
     return `${this.processId}.${randomBytes(18).toString('base64url')}`;
   }
@@ -31,7 +29,7 @@ export class SealedStreamIds {
     return this.vault.seal(JSON.stringify([name, this.env.internalUrl]), ownerOf(caller));
   }
 
-  /** Inverse of {@link seal}; null for ids that were not sealed for this caller. */
+  /** Null for ids that were not sealed for this caller. */
   open(sealed: string, caller: string): StreamRef | null {
     try {
       const [name, url] = JSON.parse(this.vault.open(sealed, ownerOf(caller))) as [string, string | null];

@@ -1,10 +1,9 @@
 /**
  * Session ids (`Mcp-Session-Id`) that contain their session: any process reads them without a store.
  *
- * Form: `sw1.<payload>.<signature>`. The payload is base64url of key, expiry, revision, names of client capabilities,
- * and where needed all capabilities and the client's name; older versions read the first four or five fields. The
- * signature is an HMAC with a key derived from `ENCRYPTION_KEYS`, over payload and caller (the id of the key, and the
- * endpoint), so nobody else can use an id. It is valid for 24 hours, used or not.
+ * Form: `sw1.<payload>.<signature>`. The signature is an HMAC with a key derived from `ENCRYPTION_KEYS`, over payload
+ * and caller (the id of the key, and the endpoint), so nobody else can use an id. It is valid for 24 hours, used or
+ * not.
  *
  * An id that is changed, expired, foreign or signed with a removed key opens as null. The endpoint then returns 404,
  * and the client sends `initialize` again. `live-sessions.ts` keeps all other state.
@@ -18,33 +17,27 @@ import { LEGACY_VERSIONS } from '../../protocol/protocol.js';
 import { extrasOf, sharedProfile } from '../../protocol/session.js';
 import { capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 
-/** Lifetime of a session id, used or not; afterwards its client sends `initialize` again, as after any 404. */
 const SESSION_MS_MAX = 24 * 60 * 60_000;
 
-/** Limit of cached sessions in a process: verified ids, closed ones, and old ones that were looked up. */
+/** Verified ids, closed ones, and old ones that were looked up. */
 export const SESSIONS_MAX = 10_000;
 
-/** Prefix of Slipway's ids. */
 const MARK = 'sw1.';
 
-/** Facts of a legacy client's session from its `initialize`. */
 export interface ClientSession {
-  /** Unguessable name of the session within this service. */
+  /** Unguessable within this service. */
   key: string;
   version: string;
-  /** Capabilities of the client, as `capabilityNames` lists them. */
+  /** The list is that of `capabilityNames`. */
   capabilities: readonly string[];
   /** Null if the client's `initialize` had no name. */
   client: string | null;
-  /** Capabilities of the client that upstreams receive. */
   passed: Record<string, unknown>;
-  /** Profile of the upstream session that clients with equal extensions share; undefined without extensions. */
+  /** Clients with equal extensions share a profile; undefined without extensions. */
   shared: CallerProfile | undefined;
-  /** Expiry in epoch milliseconds. */
   expiresAt: number;
 }
 
-/** Issues and reads session ids. */
 @Injectable()
 export class SessionIds {
   private readonly secrets: Buffer[];
@@ -81,10 +74,7 @@ export class SessionIds {
     };
   }
 
-  /**
-   * Session of an id; null when the id is not Slipway's, has expired, was changed, or belongs to another caller or
-   * target.
-   */
+  /** Null when the id is not Slipway's, has expired, was changed, or belongs to another caller or target. */
   open(id: string, caller: string): ClientSession | null {
     const name = `${id} ${caller}`;
     const session = this.opened.get(name) ?? this.read(id, caller);
@@ -96,7 +86,6 @@ export class SessionIds {
     return session;
   }
 
-  /** Contents of an id, if its signature is valid. */
   private read(id: string, caller: string): ClientSession | null {
     if (!id.startsWith(MARK)) return null;
     const [payload = '', signature = '', ...more] = id.slice(MARK.length).split('.');
@@ -119,7 +108,7 @@ function sharedBy(passed: Record<string, unknown>): CallerProfile | undefined {
   return sharedProfile('legacy', extrasOf(passed));
 }
 
-/** Start of a session in epoch milliseconds, up to a second early. */
+/** The result is in epoch milliseconds, up to a second early. */
 export function beganAt({ expiresAt }: ClientSession): number {
   return Math.floor(expiresAt / 1000) * 1000 - SESSION_MS_MAX;
 }

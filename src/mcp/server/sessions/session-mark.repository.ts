@@ -4,13 +4,12 @@ import { LessThan, Repository } from 'typeorm';
 import { SessionMark } from './session-mark.entity.js';
 import { deletionTime } from '../../../platform/database/deletion-time.js';
 
-/** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
 
-/** Limit of marks of a principal, that of its sessions whose state a process remembers. */
+/** The number of sessions of a principal whose state a process remembers. */
 export const MARKS_EACH_MAX = 500;
 
-/** Marks of sessions with state in the database, which outlive the processes that know the state. */
+/** Marks outlive the processes that know the state. */
 @Injectable()
 export class SessionMarksRepository {
   private sweptAt = 0;
@@ -21,7 +20,7 @@ export class SessionMarksRepository {
     return this.sessionMarkRepository.existsBy({ session });
   }
 
-  /** Marks a session, and deletes the oldest marks above {@link MARKS_EACH_MAX} per principal. */
+  /** Deletes the oldest marks above {@link MARKS_EACH_MAX} per principal. */
   async add(session: string, principal: string, expiresAt: number): Promise<void> {
     await this.sessionMarkRepository.upsert({ session, principal, expiresAt: new Date(expiresAt) }, ['session']);
     // After the insertion, so that concurrent insertions count each other. Rows that another transaction deletes are

@@ -5,12 +5,12 @@ import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
 import { AGAIN_MS, isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
 
-/** Limit of the delay before listening again, which doubles with each attempt. */
+/** The delay doubles with each attempt. */
 const AGAIN_MS_MAX = 60_000;
 
 /**
- * GET stream of a legacy session: sends list changes, updates of the resources that the client subscribed to, log
- * messages and custom notifications of its own upstream session. Stays open while the upstream sends no notifications.
+ * Sends list changes, updates of the resources that the client subscribed to, log messages and custom notifications of
+ * its own upstream session. Stays open while the upstream sends no notifications.
  */
 export class SessionStream implements SessionListener {
   private listening: Listening | null = null;
@@ -61,7 +61,6 @@ export class SessionStream implements SessionListener {
     this.sink.close();
   }
 
-  /** Stops listening after the client disconnected. */
   stop(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -110,7 +109,6 @@ export class SessionStream implements SessionListener {
       this.isInterrupted = false;
       await before?.close();
     } catch {
-      // Reported to callers of the upstream; for the stream it only causes another attempt.
       onEnd();
     }
   }

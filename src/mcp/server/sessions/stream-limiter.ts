@@ -2,14 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { RevocationRegistry } from '../../../platform/http/revocation-registry.js';
 import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 
-/** Limits of open streams in a process: per account, and in total. */
 const STREAMS_EACH_MAX = 128;
 const STREAMS_MAX = 10_000;
 
-/** Maximum lifetime of a stream: its client opens another one and authenticates again. */
+/** The client opens another stream and authenticates again. */
 const STREAM_MS_MAX = 60 * 60_000;
 
-/** Long-lived streams: counted, limited in time, and closed with their key and the process. */
+/** Counted, limited in time, and closed with their key and the process. */
 @Injectable()
 export class StreamLimiter {
   private readonly open = new Set<() => void>();
@@ -48,12 +47,11 @@ export class StreamLimiter {
     };
   }
 
-  /** Calls `end` when the key of a call is revoked or expires. @returns function to call when the call has finished */
+  /** @returns function to call when the call has finished */
   endWithKey(principal: string, end: () => void): () => void {
     return this.revocationRegistry.add(principal, end);
   }
 
-  /** Closes all streams and rejects new ones. */
   close(): void {
     this.isClosed = true;
     for (const end of [...this.open]) end();

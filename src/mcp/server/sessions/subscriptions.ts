@@ -14,18 +14,16 @@ import { isFull } from './live-sessions.js';
 
 export const LISTEN_TIMEOUT_MS = 30_000;
 
-/** Initial delay before listening to an upstream again after its stream closed. */
 export const AGAIN_MS = 1_000;
 
 /**
- * Serves one subscription until its client disconnects or it is closed: sends the acknowledgement with the honoured
- * filter, then the upstream's notifications, each with the subscription's id. When the owner of the connection changes
- * it, the subscription continues at the new channel, and its lists count as changed.
+ * Sends the acknowledgement with the honoured filter, then the upstream's notifications, each with the subscription's
+ * id. When the owner of the connection changes it, the subscription continues at the new channel, and its lists count
+ * as changed.
  */
 class Subscription {
   private listening: Listening | null = null;
   private isOver = false;
-  /** Notifications buffered before the acknowledgement. */
   private early: string[] | null = [];
   private earlyChars = 0;
   private finish: () => void = () => undefined;
@@ -46,7 +44,6 @@ class Subscription {
           this.earlyChars += text.length;
           if (this.earlyChars <= EARLY_CHARS_MAX) this.early.push(text);
         },
-        // The client can subscribe again after the upstream's stream has closed.
         onEnd: (reason: Error | null) => {
           if (this.isOver) return;
           if (reason === null) return void resume();
@@ -88,7 +85,7 @@ class Subscription {
     }
   }
 
-  /** Closes the subscription with a result, as the revision requires. */
+  /** Sends a result, as the revision requires. */
   close(): void {
     if (this.isOver) return;
     const { id, sink } = this.incoming;
@@ -105,14 +102,11 @@ class Subscription {
   }
 }
 
-/** `subscriptions/listen` streams of modern clients. */
 @Injectable()
 export class Subscriptions {
   constructor(private readonly streamLimiter: StreamLimiter) {}
 
   /**
-   * Serves one subscription until it closes.
-   *
    * @param profile of the client's calls; updates of resources are subscribed to in their session
    *
    * @throws UpstreamFailure when listening to the upstream fails
@@ -146,7 +140,7 @@ export class Subscriptions {
   }
 }
 
-/** True if the filter includes a notification, given as JSON text. */
+/** `text` is JSON. */
 export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
   return matchesFilter(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
 }

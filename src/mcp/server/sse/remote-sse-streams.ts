@@ -4,24 +4,23 @@ import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import type { StreamRef } from '../sessions/sealed-stream-ids.js';
 
-/** Head of a request to the process that holds a stream. The body is the message that its client posted. */
+/** The body is the message that the client posted. */
 export interface SseStreamHead {
   name: string;
 }
 
-/** One message of the response: the process has accepted the message, then at most one failure of its call. */
+/** The process has accepted the message, then at most one failure of its call follows. */
 export type SseStreamMessage = { type: 'taken' } | { type: 'failed'; error: SerializedError };
 
-/** Path of the internal route. */
 export const SSE_STREAMS_PATH = '/internal/sse-streams';
 
 /** Timeout until the other process accepts a message. */
 const TAKEN_MS = 10_000;
 
 /**
- * Passes a message of an HTTP+SSE client to the process that holds its stream. Resolves when it was handled there.
+ * Resolves when the message was handled in the other process.
  *
- * @param onTaken called when the other process has accepted the message
+ * @param onTaken called when that process has accepted the message
  * @throws McpSessionNotFoundError when that process, or the stream, no longer exists
  */
 export async function postToRemoteStream(

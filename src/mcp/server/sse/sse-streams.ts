@@ -13,12 +13,9 @@ import { postToRemoteStream } from './remote-sse-streams.js';
 import type { ClientSession } from '../sessions/session-ids.js';
 import { SealedStreamIds } from '../sessions/sealed-stream-ids.js';
 
-/** Parameter with the sealed name of a stream, in the address to which its client posts. */
 const STREAM_PARAM = 'slipwayStream';
 
-/** Functions of the MCP server that a client of HTTP+SSE uses. */
 export interface SseServer {
-  /** Handles a message and responds through the sink. */
   serve(
     text: string,
     session: ClientSession | null,
@@ -26,19 +23,15 @@ export interface SseServer {
     cancellation: Cancellation,
     observer?: CallObserver,
   ): Promise<void>;
-  /** Reads a session id that the MCP server has just issued. */
+  /** The MCP server has just issued the id. */
   sessionOf(id: string): ClientSession | null;
-  /** Starts the notifications of a session. @returns function that stops them */
+  /** @returns function that stops the notifications */
   listen(session: ClientSession, sink: McpResponseSink): (() => void) | null;
-  /** Closes the session of a disconnected client. */
   leave(session: ClientSession): void;
 }
 
-/**
- * A client of HTTP+SSE (MCP 2024-11-05): one stream carries the responses to all messages that it posts, and closes its session.
- */
+/** One stream carries the responses to all messages that the client posts, and closes its session (MCP 2024-11-05). */
 class SseClient {
-  /** Session after `initialize`; null before. */
   private session: ClientSession | null = null;
   private readonly running = new Set<Cancellation>();
   private stop: (() => void) | null = null;
@@ -48,7 +41,7 @@ class SseClient {
     private readonly server: SseServer,
   ) {}
 
-  /** Serves one posted message; if the target no longer exists, closes the stream. Never rejects. */
+  /** Closes the stream if the target no longer exists. Never rejects. */
   async serveMessage(text: string, observer?: CallObserver): Promise<void> {
     const cancellation = new Cancellation();
     this.running.add(cancellation);
@@ -64,7 +57,6 @@ class SseClient {
             close: () => this.stream.close(),
           });
         }
-        // A cancelled request gets no response.
         if (answer !== null && !cancellation.isCancelled) this.stream.event(answer);
       },
       event: (message) => this.stream.event(message),
@@ -79,7 +71,7 @@ class SseClient {
     }
   }
 
-  /** Cancels what runs for the client, whose stream has closed. */
+  /** The stream of the client has closed. */
   cancelCalls(): void {
     for (const cancellation of [...this.running]) cancellation.cancel();
     this.stop?.();
@@ -87,11 +79,9 @@ class SseClient {
   }
 }
 
-/** Streams of HTTP+SSE (MCP 2024-11-05), and the messages that their clients post. */
 @Injectable()
 export class SseStreams {
   private readonly streamIds: SealedStreamIds;
-  /** Clients of this process by the names of their streams. */
   private readonly clients = new Map<string, SseClient>();
 
   constructor(
@@ -102,7 +92,7 @@ export class SseStreams {
     this.streamIds = new SealedStreamIds(vault, env);
   }
 
-  /** Serves a stream until its client disconnects. The client posts to the address of this request with a parameter. */
+  /** Lasts until the client disconnects, which posts to the address of this request with a parameter. */
   async serve(
     { url = '' }: IncomingMessage,
     response: ServerResponse,
@@ -123,7 +113,7 @@ export class SseStreams {
     client.cancelCalls();
   }
 
-  /** Passes a posted message to the process that holds the stream. @throws McpSessionNotFoundError */
+  /** Any process can hold the stream. @throws McpSessionNotFoundError */
   async post(
     sealed: string,
     caller: string,
@@ -141,7 +131,7 @@ export class SseStreams {
   }
 
   /**
-   * Serves a message of a client whose stream this process holds.
+   * This process must hold the stream.
    *
    * @param onTaken called before the message is served
    * @throws McpSessionNotFoundError when the stream has closed
@@ -154,16 +144,13 @@ export class SseStreams {
   }
 }
 
-/** The sealed name of the stream to which a message is posted; null for requests of other clients. */
+/** Null for requests of other clients. */
 export function sseStreamOf({ url = '' }: IncomingMessage): string | null {
   const mark = url.indexOf('?');
   return mark < 0 ? null : new URLSearchParams(url.slice(mark)).get(STREAM_PARAM);
 }
 
-/**
- * True for a GET that opens a stream of HTTP+SSE: clients of newer revisions send a session id or their revision, and browsers
- * name HTML.
- */
+/** Clients of newer revisions send a session id or their revision, and browsers name HTML. */
 export function opensSseStream({ method, headers }: IncomingMessage): boolean {
   const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
   const { accept } = headers;

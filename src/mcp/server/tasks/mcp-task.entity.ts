@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** A task that a client started at a server of 2025-11-25, for the list of its caller's tasks. */
+/** Started at a server of 2025-11-25, for the list of its caller's tasks. */
 @Entity('mcp_tasks')
 @Index('mcp_tasks_owner', ['owner', 'createdAt'])
 @Index('mcp_tasks_expiry', ['expiresAt'])

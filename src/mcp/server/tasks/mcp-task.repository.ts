@@ -4,13 +4,11 @@ import { LessThan, Repository } from 'typeorm';
 import { McpTask } from './mcp-task.entity.js';
 import { deletionTime } from '../../../platform/database/deletion-time.js';
 
-/** Interval of deleting expired rows. */
 const SWEEP_EVERY_MS = 3_600_000;
 
-/** Maximum of listed tasks per owner; a further one replaces the oldest. */
+/** A further task replaces the oldest. */
 const LISTED_MAX = 50;
 
-/** Ids of the tasks that clients started, until the tasks expire. */
 @Injectable()
 export class McpTasksRepository {
   private sweptAt = 0;
@@ -29,7 +27,7 @@ export class McpTasksRepository {
     if (old) await this.mcpTaskRepository.delete({ expiresAt: LessThan(old) });
   }
 
-  /** Ids of an owner's tasks that have not expired, newest first; at most 50. */
+  /** Tasks that have not expired, newest first; at most 50. */
   async list(owner: string): Promise<string[]> {
     const rows = await this.mcpTaskRepository.find({ ...newestOf(owner), take: LISTED_MAX });
     return rows.filter(({ expiresAt }) => expiresAt > new Date()).map(({ task }) => task);

@@ -1,11 +1,10 @@
 /**
- * Tasks of 2025-11-25 between a legacy client and a legacy server: `tasks/get`, `tasks/result`, `tasks/list`,
- * `tasks/cancel`.
+ * Tasks of 2025-11-25 between a legacy client and a legacy server.
  *
  * A task belongs to the account and the endpoint by which it was started. The client's id is sealed for both and
  * contains the upstream's id and session, so any process can use it. `tasks/list` reads the newest ids of the account
  * from the table `mcp_tasks` and fetches each from the upstream, 8 at a time, because a shared upstream session would
- * list everybody's tasks. A task without `ttl` is listed for a day, others for at most 7.
+ * list everybody's tasks.
  *
  * For the id of another account, or a changed one, the error is -32602 "Task not found". Tasks that the upstream no
  * longer knows are left out of the list.
@@ -45,13 +44,12 @@ export class TaskRelay {
     private readonly tuning: Tuning,
   ) {}
 
-  /** True if tool calls can run as tasks. */
   async isOffered(channel: Channel): Promise<boolean> {
     const identity = await channel.open(this.tuning.upstreamCallTimeoutMs, 'legacy');
     return identity.era === 'legacy' && offersTasks(identity);
   }
 
-  /** The reply to a tool call that started a task, with the client's id of the task. */
+  /** The reply has the client's id of the task. */
   async registerTask(incoming: McpRequest, reply: McpReply): Promise<string> {
     const result = resultOf(reply);
     const task = isObject(result) ? result.task : undefined;
@@ -66,8 +64,6 @@ export class TaskRelay {
   }
 
   /**
-   * Handles `tasks/get`, `tasks/result` and `tasks/cancel`.
-   *
    * @param responder handles requests of the upstream; null for a client that handles none
    * @throws UpstreamFailure
    */
@@ -107,9 +103,7 @@ export class TaskRelay {
     );
   }
 
-  /**
-   * Replies to `tasks/list` with the newest tasks of the caller that the upstream still has. @throws UpstreamFailure
-   */
+  /** The newest tasks of the caller that the upstream still has. @throws UpstreamFailure */
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
@@ -126,7 +120,7 @@ export class TaskRelay {
     sink.reply(200, resultText(id, `{"tasks":[${listed.filter((text) => text !== undefined).join(',')}]}`));
   }
 
-  /** The upstream's id of a task, and the session in which it was started; empty if sessions have no names. */
+  /** The session is that in which the task was started; empty if sessions have no names. */
   private opened(id: string, owner: string): { taskId: string; session: string } | null {
     try {
       const [taskId, session] = JSON.parse(this.vault.open(id, owner)) as [string, string];
@@ -139,8 +133,8 @@ export class TaskRelay {
 }
 
 /**
- * True for a tool call that is to run as a task. Its client expects another result than that of the tool, and would fail
- * after the tool has run.
+ * The client of a tool call that is to run as a task expects another result than that of the tool, and would fail after
+ * the tool has run.
  */
 export function wantsTask({ method, params }: McpRequest): boolean {
   return method === 'tools/call' && isObject(params) && params.task !== undefined;
@@ -160,7 +154,7 @@ function ownError({ error }: McpReply) {
   return error && hopError(error);
 }
 
-/** An object with this task id; both JSON text. */
+/** Both are JSON text. */
 function withId(object: string, taskId: string): string {
   return object.startsWith('{') ? withMember(object, 'taskId', JSON.stringify(taskId)) : object;
 }
