@@ -2,10 +2,9 @@
  * All connections of a namespace as one MCP server.
  *
  * Tools and prompts are named `connection__tool` or `connection.tool` (`member-names.ts`), resource URIs are prefixed
- * with `connection://connectionId/`, in lists, results and notifications. A resource read by another URI keeps it.
- * Skills keep their own URIs where only one connection has them, tasks are named `connectionId/taskId`. With
- * `isSearched` the aggregate offers three tools instead (`search-tools.ts`): search, describe, call. Methods that name
- * no connection go to one connection after another until one accepts them. Results pass unchanged otherwise.
+ * with `connection://connectionId/`, in lists, results and notifications. Skills keep their own URIs where only one
+ * connection has them, tasks are named `connectionId/taskId`. With `isSearched` the aggregate offers three search tools
+ * instead (`search-tools.ts`).
  *
  * One failing upstream never fails the rest: lists name it in `_meta["slipway/failed"]`. Unknown names are -32602, in
  * search mode a tool result, which the model reads. A call that claims to continue another one is rejected if the
@@ -45,12 +44,10 @@ const PROFILES_MAX = 10_000;
 /** Code with which servers up to 2025-11-25 refuse a resource that they do not have. */
 const RESOURCE_NOT_FOUND = -32002;
 
-/** Timeout of finding the connections of the resources whose updates a client wants. */
 const FIND_URI_MS = 5_000;
 
 export interface AggregateForm {
   separator: Separator;
-  /** Offers three search tools instead of all tools. */
   isSearched: boolean;
   /** The only tools that were granted, by the names of their servers; absent: everything. */
   tools?: readonly string[];
@@ -64,7 +61,6 @@ export class AggregateChannel implements Channel {
   private readonly identity: AggregateIdentity;
   /** Upstream handles on which a client's session owns sessions, with their connections. */
   private readonly profiles = new Map<string, Map<UpstreamHandle, string>>();
-  /** Streams of these clients. */
   private readonly streams = new Map<string, MemberEvents>();
 
   constructor(
@@ -140,8 +136,8 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * List changes of all connections, resource updates of the connections named in the filter, and log messages of those
-   * in which the caller has sessions of its own.
+   * List changes of all connections, resource updates of the connections in the filter, and log messages of those in
+   * which the caller has its own sessions.
    */
   async listen(
     filter: ListenFilter,
@@ -177,7 +173,6 @@ export class AggregateChannel implements Channel {
     };
   }
 
-  /** Reaches the connections that the client has used. */
   notify(profileKey: string, text: string): void {
     for (const handle of this.profiles.get(profileKey)?.keys() ?? []) handle.notify(profileKey, text);
   }
@@ -215,7 +210,7 @@ export class AggregateChannel implements Channel {
     return this.forward(connectionId, call, noun === 'tool' ? ownName : null, paramsFor(ownName));
   }
 
-  /** Maps the aggregate's URIs of these resources to the URIs that the client used. */
+  /** Maps the aggregate's URIs to those that the client used. */
   private async qualifiedUris(uris: string[], profile?: CallerProfile): Promise<Map<string, string>> {
     const askedUris = new Map<string, string>();
     const timeLeft = deadlineIn(FIND_URI_MS);
@@ -252,8 +247,8 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * Sends a method that names no connection to one connection after another, newest first, until one does not reply
-   * that the method or the params are unknown, which both mean that nothing ran.
+   * Goes to one connection after another, newest first, until one does not reply that the method or the params are
+   * unknown, which both mean that nothing ran.
    */
   private async tryMembers(call: McpCall): Promise<McpReply> {
     const timeLeft = deadlineIn(call.timeoutMs);
@@ -318,8 +313,8 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * Caller profile for this upstream: a legacy one sends requests during a call, which only some callers can answer, and
-   * log messages by the level of a session.
+   * A legacy upstream sends requests during a call, which only some callers can answer, and log messages by the level
+   * of a session.
    */
   private async profileFor(
     connectionId: string,
@@ -347,7 +342,7 @@ export class AggregateChannel implements Channel {
   }
 }
 
-/** True if a call claims to continue one that waits for client input. Input responses alone come with a new call. */
+/** Input responses alone come with a new call. */
 function isContinued(params: string | undefined): boolean {
   if (!params?.includes('"requestState"') && !params?.includes('"inputResponses"')) return false;
   const members = membersOf(params);

@@ -9,21 +9,16 @@ import { qualifyUri, readUri, withQualifiedUri } from './member-names.js';
 import { MEMBERS_MAX, type AggregateSource } from './member-requests.js';
 import { someAtOnce } from '../../platform/limits/some-at-once.js';
 
-/** Timeout of listening to one upstream. */
 const LISTEN_TIMEOUT_MS = 5_000;
 
 const NOTIFY_AFTER_MS = 250;
 
-/** Interval of attempts to listen again to upstreams whose stream closed or failed. */
 const SYNC_EVERY_MS = 30_000;
 
 /** Delay before listening to resources of a connection again; doubles up to that interval. */
 const RELISTEN_MS = 1_000;
 
-/**
- * Notifies listeners of an aggregate when its lists change: on list changes of a connection's server, and when
- * connections are added or removed. Listens to each upstream once for all listeners, and only while there are any.
- */
+/** Listens to each upstream once for all listeners, and only while there are any. */
 export class AggregateEvents {
   private readonly logger = new Logger('aggregate');
   private readonly listeners = new Map<UpstreamListener, ListenFilter>();
@@ -36,7 +31,7 @@ export class AggregateEvents {
 
   constructor(private readonly source: AggregateSource) {}
 
-  /** @returns function to remove the listener */
+  /** @returns a function that removes the listener */
   add(filter: ListenFilter, listener: UpstreamListener): () => void {
     this.listeners.set(listener, filter);
     if (this.listeners.size === 1) {
@@ -52,7 +47,6 @@ export class AggregateEvents {
     };
   }
 
-  /** Closes all upstream streams and removes the listeners. */
   close(): void {
     const listeners = [...this.listeners.keys()];
     this.listeners.clear();
@@ -69,7 +63,6 @@ export class AggregateEvents {
     this.sync();
   }
 
-  /** Listens to exactly the connections that should be followed now. */
   private sync(): void {
     this.syncing = this.syncing
       .then(() => this.adjust())
@@ -115,14 +108,11 @@ export class AggregateEvents {
       // The stream might close before `listen` returns.
       if (!isEnded) this.streams.set(connectionId, listening);
     } catch (error) {
-      // Retried later; the connection's status reports the failure.
       this.logger.debug({ msg: `listening to ${connectionId} failed`, err: error });
     }
   }
 
-  /**
-   * Notifies the listeners that a list changed, given as its notification, together with other changes shortly after.
-   */
+  /** Waits shortly, to notify the listeners of other changes together with this one. */
   schedule(change: string): void {
     this.waiting.add(change);
     this.notifyTimer ??= setTimeout(() => {
@@ -140,10 +130,6 @@ export class AggregateEvents {
   }
 }
 
-/**
- * Events of single connections for one listener: updates of the resources that it named, and of upstream sessions of its
- * own log messages and list changes.
- */
 export class MemberEvents {
   private readonly followed = new Map<string, ReturnType<typeof listenToMember>>();
 
@@ -166,7 +152,6 @@ export class MemberEvents {
       return (await following).uris;
     } catch (error) {
       this.followed.delete(connectionId);
-      // Rethrows errors that are not failures of the connection.
       source.faultOf(connectionId, error);
       return [];
     }
@@ -179,8 +164,8 @@ export class MemberEvents {
 }
 
 /**
- * Listens to one connection until closed, and again whenever its stream has closed. Every resource then counts as
- * updated, since updates in between were lost.
+ * Until closed, and again whenever the stream has closed. Every resource then counts as updated, since updates in
+ * between were lost.
  *
  * @throws the error of the first attempt
  */
@@ -213,7 +198,6 @@ async function listenToMember(
       { ...options, timeoutMs: LISTEN_TIMEOUT_MS },
     );
     if (isClosed) await listening.close();
-    // The stream might close before `listen` returns.
     else if (!isEnded) current = listening;
     return (listening.honoured.resourceSubscriptions ?? []).map(qualified);
   };
@@ -242,7 +226,6 @@ async function listenToMember(
   return { uris: await open(), close };
 }
 
-/** A notification; a resource update gets another URI. */
 export function withUpdateOf(text: string, method: string, uriFor: (uri: string) => string): string {
   const params = method === RESOURCE_UPDATED ? membersOf(text).get('params') : undefined;
   return params ? splice(text, params, withQualifiedUri(slice(text, params), uriFor)) : text;

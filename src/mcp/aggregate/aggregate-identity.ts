@@ -5,20 +5,18 @@ import { isObject } from '../../platform/text/json.js';
 import { isDeclared } from '../protocol/list-pages.js';
 import { MEMBERS_MAX, type AggregateMember, type AggregateSource } from './member-requests.js';
 
-/** Wait for the identities of all connections. */
 const WAIT_MS = 3_000;
 
 /** Timeout of opening one connection. Longer than the wait, so that a slow connection is not reported as failed. */
 const OPEN_MS = 30_000;
 
-/** Lifetime of an identity; a connection that is added, removed or changes its state invalidates it immediately. */
+/** A connection that is added, removed or changes its state invalidates the identity immediately. */
 const FRESH_MS = 30_000;
 
 /** Size limits of the instructions of one connection, and of all. */
 const INSTRUCTIONS_BYTES_MAX = 4 * 1024;
 const ALL_INSTRUCTIONS_BYTES_MAX = 16 * 1024;
 
-/** Identity of an aggregate: its own, with the instructions and the optional capabilities of its connections. */
 export class AggregateIdentity {
   private readonly byEra = new Map<Era, { of: string; until: number; identity: Promise<UpstreamIdentity> }>();
 
@@ -54,7 +52,6 @@ export class AggregateIdentity {
         const identity = await withinDeadline(opened, timeLeft(), 'The MCP server did not introduce itself in time.');
         read[i] = { connectionId, identity };
       } catch (error) {
-        // Rethrows errors that are not failures of the connection.
         this.source.faultOf(connectionId, error);
       }
     });
@@ -64,7 +61,6 @@ export class AggregateIdentity {
       const values = offered.map((capabilities) => capabilities[name]).filter(isObject);
       return values.length > 0 && { [name]: Object.assign({}, ...values) as object };
     };
-    // Each server's instructions under its connection's id, newest first.
     let instructions = '';
     for (const { connectionId, identity } of identities) {
       const text = identity.instructions?.trim();
@@ -92,7 +88,7 @@ export class AggregateIdentity {
   }
 }
 
-/** The beginning of a string, at most this many bytes, with `…` for the rest. */
+/** Keeps at most this many bytes, with `…` for the rest. */
 function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= bytesMax) return text;

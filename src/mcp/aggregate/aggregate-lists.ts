@@ -23,7 +23,6 @@ const ITEMS_OF_PAGE = 2_000;
 /** Size limit of a page in characters, unless one connection alone exceeds it. */
 const CHARS_OF_PAGE = 16 * 1024 * 1024;
 
-/** An item of a connection, by the name or URI that its server has for it. */
 export interface MemberItem {
   connectionId: string;
   name: string;
@@ -41,14 +40,13 @@ export class AggregateLists {
     private readonly separator: Separator,
   ) {}
 
-  /** Current names of the aggregate. */
   async names(): Promise<MemberNames> {
     return this.namesOf(await this.source.members());
   }
 
   /**
-   * Connection and own name of a tool or prompt: by its aggregate name in either form, or by its own name if only one
-   * connection has it. A name that its connection does not list is used as spelled. Null for unknown names.
+   * Finds an item by the aggregate name in either form, or by the own name if only one connection has it. A name that
+   * its connection does not list is used as spelled. Null for unknown names.
    */
   async find(kind: ListKind, name: string, call: MemberCall): Promise<MemberItem | null> {
     const all = await this.source.members();
@@ -85,8 +83,8 @@ export class AggregateLists {
   }
 
   /**
-   * Connection and own URI of a resource: by its URI in a list, or by its own URI if only one connection exists, has
-   * tools that name it, has a skill whose folder contains it, or lists it. Null for unknown URIs.
+   * Finds a resource by its URI in a list, or by its own URI if only one connection exists, has tools that name it, has
+   * a skill whose folder contains it, or lists it. Null for unknown URIs.
    */
   async findUri(uri: string, call: MemberCall): Promise<MemberItem | null> {
     const { members, isCut } = await this.source.members();
@@ -117,9 +115,9 @@ export class AggregateLists {
   }
 
   /**
-   * One page: the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed
-   * connections, `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}), `_meta["slipway/left-out"]` items
-   * that clients would reject, with the reason of each.
+   * The items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed connections,
+   * `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}), `_meta["slipway/left-out"]` items that clients
+   * would reject, with the reason of each.
    */
   async page(kind: ListKind, { params, ...call }: Pick<McpCall, 'params'> & MemberCall): Promise<McpReply> {
     const all = await this.source.members();
@@ -178,7 +176,6 @@ export class AggregateLists {
         const name = listedNames ? listedNames.get(item.name) : isOwn ? item.name : qualifyUri(connectionId, item.name);
         const text = appUri ? rewriteAppUris(item.text, (uri) => appUri(connectionId, uri)) : item.text;
         if (name !== undefined) return withMember(text, kind.id, JSON.stringify(name));
-        // Without a name, since that name means another item.
         shadowed.push({ connectionId, name: item.name });
         return [];
       });
@@ -202,10 +199,7 @@ export class AggregateLists {
   }
 }
 
-/**
- * The listed URI of a connection's page: its own if the page covers the tools of all connections and no other
- * connection has it.
- */
+/** The connection's own URI if the page covers the tools of all connections and no other connection has it. */
 function listedAppUris(
   gathered: GatheredItems[],
   { members, isCut }: AggregateMembers,
@@ -225,7 +219,6 @@ function ownersOf(gathered: GatheredItems[], urisOf: (items: ListItem[]) => Iter
   return owners;
 }
 
-/** Reports the connections omitted above the limit. */
 export function leftOut({ members }: AggregateMembers): string {
   return `Only the newest ${members.length} connections take part; older ones are reached by their own addresses.`;
 }

@@ -6,7 +6,7 @@ const SCHEME = 'ui://';
 /** Members of a tool's `_meta` that name its page, besides `ui.resourceUri`. */
 const PAGE_KEYS = new Set(['ui/resourceUri', 'openai/outputTemplate']);
 
-/** A tool's JSON text with rewritten URIs of the pages that its `_meta` names (MCP Apps). */
+/** Rewrites the URIs of the pages that `_meta` names (MCP Apps). */
 export function rewriteAppUris(tool: string, rewrite: (uri: string) => string): string {
   // Most tools have none, and are not parsed.
   if (!tool.includes('esourceUri') && !tool.includes('outputTemplate')) return tool;
@@ -23,7 +23,6 @@ export function rewriteAppUris(tool: string, rewrite: (uri: string) => string): 
   return members(tool, (name, value) => (name === '_meta' ? inMeta(value) : value));
 }
 
-/** URIs of the pages that tools, given as JSON text, name in `_meta`. */
 export function appUrisOf(tools: readonly { text: string }[]): Set<string> {
   const uris = new Set<string>();
   for (const { text } of tools) {
@@ -35,12 +34,11 @@ export function appUrisOf(tools: readonly { text: string }[]): Set<string> {
   return uris;
 }
 
-/** URI of a connection's page that differs from the pages of all other connections. */
+/** Differs from the pages of all other connections. */
 export function uniqueAppUri(connectionId: string, uri: string): string {
   return `${SCHEME}${connectionId}/${uri}`;
 }
 
-/** Connection and own URI of a {@link uniqueAppUri}; null for other URIs. */
 export function readAppUri(uri: string): { connectionId: string; rest: string } | null {
   const slash = uri.startsWith(SCHEME) ? uri.indexOf('/', SCHEME.length) : -1;
   const rest = uri.slice(slash + 1);

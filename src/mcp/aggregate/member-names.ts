@@ -22,7 +22,6 @@ const HASH_CHARS = 6;
 /** Prefix of resource URIs; followed by the connection id and the server's URI or URI template. */
 const URI_SCHEME = 'connection://';
 
-/** A reading of an aggregate's name: a connection, and the rest of the name. */
 export interface Reading {
   connectionId: string;
   rest: string;
@@ -32,21 +31,18 @@ export interface Reading {
 
 /**
  * Names of items in an aggregate. With `__` a name matches `^[a-zA-Z0-9_-]{1,64}$`: other characters are written `_`,
- * and a name that is too long or means another item ends in a hash. With `.` names are unchanged, and an item whose
- * name means another item is shadowed: lists omit and report it.
+ * and a name that is too long or means another item ends in a hash. With `.` an item whose name means another item is
+ * shadowed: lists omit and report it.
  *
  * **The longest existing id wins**: `a.b.c` is the tool `c` of `a.b`, and `b.c` of `a` only without a connection `a.b`.
  */
 export class MemberNames {
   private readonly forms = new Map<string, string>();
-  /** Id by its original and its escaped form. */
   private readonly ids = new Map<string, string>();
   /**
-   * Length of the longest id. Separators after this index are not searched: names are untrusted input and might contain
-   * megabytes of separators.
+   * Separators after this index are not searched: names are untrusted input and might contain megabytes of separators.
    */
   private readonly longestId: number;
-  /** Names of the items of one server, cached for the lifetime of its list. */
   private readonly namesByItems = new WeakMap<readonly { name: string }[], ReadonlyMap<string, string>>();
 
   constructor(
@@ -64,7 +60,7 @@ export class MemberNames {
     this.longestId = Math.max(0, ...[...this.ids.keys()].map(({ length }) => length));
   }
 
-  /** Aggregate names of all items of a connection by own name, without shadowed ones. */
+  /** Maps own names to aggregate names, without shadowed items. */
   namesOf(connectionId: string, items: readonly { name: string }[]): ReadonlyMap<string, string> {
     const cached = this.namesByItems.get(items);
     if (cached) return cached;
@@ -87,16 +83,12 @@ export class MemberNames {
     return names;
   }
 
-  /**
-   * Possible readings of a name in either form, the longest id first; a name with dots has at most one. Empty when no
-   * id matches.
-   */
+  /** The longest id comes first; a name with dots has at most one reading. Empty when no id matches. */
   read(name: string): Reading[] {
     const [dotted] = this.readings(name, '.');
     return dotted ? [dotted] : this.readings(name, '__');
   }
 
-  /** The own name that a reading of `name` stands for among the items of its connection; undefined if none. */
   pick(name: string, { connectionId, rest }: Reading, items: readonly { name: string }[]): string | undefined {
     if (items.some((item) => item.name === rest)) return rest;
     for (const [ownName, qualified] of this.namesOf(connectionId, items)) if (qualified === name) return ownName;
@@ -115,12 +107,11 @@ export class MemberNames {
   }
 }
 
-/** The string with only letters, digits, `_` and `-`. */
 function sanitized(text: string): string {
   return text.replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-/** The strings that become equal to another one when {@link sanitized}, except one that already is. */
+/** Except a string that already is sanitized. */
 function collisions(strings: Iterable<string>): Set<string> {
   const byForm = groupBy(strings, sanitized);
   return new Set(
@@ -133,12 +124,11 @@ function shorten(form: string, charsMax: number, of: string): string {
   return `${form.slice(0, charsMax - HASH_CHARS - 1)}_${hash}`;
 }
 
-/** Aggregate form of a connection's resource URI or URI template. */
 export function qualifyUri(connectionId: string, uri: string): string {
   return `${URI_SCHEME}${connectionId}/${uri}`;
 }
 
-/** Connection and own URI of an aggregate's resource URI; null for other URIs. */
+/** Null for other URIs. */
 export function readUri(uri: string): { connectionId: string; rest: string } | null {
   if (!uri.startsWith(URI_SCHEME)) return null;
   const slash = uri.indexOf('/', URI_SCHEME.length);
@@ -146,17 +136,12 @@ export function readUri(uri: string): { connectionId: string; rest: string } | n
   return { connectionId: uri.slice(URI_SCHEME.length, slash), rest: uri.slice(slash + 1) };
 }
 
-/** An object's JSON text with the aggregate's form of its `uri`, made by `qualify`. */
 export function withQualifiedUri(text: string, qualify: (uri: string) => string): string {
   const span = text.startsWith('{') ? membersOf(text).get('uri') : undefined;
   const uri: unknown = span && JSON.parse(slice(text, span));
   return typeof uri === 'string' ? withMember(text, 'uri', JSON.stringify(qualify(uri))) : text;
 }
 
-/**
- * A result with the aggregate's URIs, so that a client can read what it names: contents of resources, and links and
- * embedded resources of tools and prompts.
- */
 export function withQualifiedLinks(reply: McpReply, method: string, qualify: (uri: string) => string): McpReply {
   const { text, result } = reply;
   if (!result || text[result[0]] !== '{' || !text.includes('"uri"')) return reply;
@@ -173,7 +158,6 @@ export function withQualifiedLinks(reply: McpReply, method: string, qualify: (ur
   return { ...reply, ...replyParts(splice(text, result, changed)) };
 }
 
-/** A result about a task of the tasks extension, with the aggregate's id of the task: `connectionId/taskId`. */
 export function withQualifiedTask(reply: McpReply, method: string, connectionId: string): McpReply {
   const { text, result } = reply;
   const isTask = method === 'tools/call' ? () => resultTypeOf(reply) === 'task' : () => method.startsWith('tasks/');

@@ -14,7 +14,6 @@ import {
 } from '../protocol/list-pages.js';
 import type { CallTiming, McpCall, McpReply } from '../protocol/channel.js';
 
-/** Limit of connections to which one request of an aggregate goes. */
 export const MEMBERS_MAX = 100;
 
 /** Timeout of one upstream request. */
@@ -39,38 +38,34 @@ export interface AggregateMember {
   fault: MemberFault | null;
 }
 
-/** Reason why a connection is missing from a response. */
 export interface MemberFault {
   connectionId: string;
   state: string;
   message: string;
 }
 
-/** Members of an aggregate at one moment. */
 export interface AggregateMembers {
-  /** Newest first. */
   members: AggregateMember[];
   /** True if older connections were omitted. */
   isCut: boolean;
 }
 
-/** Access to the connections of a namespace. */
 export interface AggregateSource {
   readonly name: string;
-  /** Current members; the same object while nothing changes. */
+  /** Returns the same object while nothing changes. */
   members(): Promise<AggregateMembers>;
-  /** Handle of a connection. Rejects when the connection was deleted. */
+  /** Rejects when the connection was deleted. */
   handle(connectionId: string): Promise<UpstreamHandle>;
-  /** Describes a failure for the user. @throws the error when it is not a failure of the connection */
+  /** @throws the error when it is not a failure of the connection */
   faultOf(connectionId: string, error: unknown): MemberFault;
-  /** Wraps a call of one connection, for its log. @param tool called tool; null for other methods */
+  /** Records the call in the log of its connection. @param tool null for other methods than tool calls */
   watch(
     handle: UpstreamHandle,
     call: Pick<McpCall, 'method' | 'origin'>,
     tool: string | null,
     work: (record: { timing: CallTiming; invocationId: string }) => Promise<McpReply>,
   ): Promise<McpReply>;
-  /** Calls `listener` when connections are added, changed or removed. @returns function to remove it */
+  /** @returns a function that removes the listener */
   whenChanged(listener: () => void): () => void;
 }
 
@@ -81,7 +76,6 @@ export type GatheredItems =
   | { member: AggregateMember; items: ListItem[]; leftOut: LeftOutItem[] }
   | { member: AggregateMember; fault: MemberFault };
 
-/** Lists items of many connections concurrently; a failing connection does not fail the others. */
 export class MemberRequests {
   private readonly failures = new WeakMap<UpstreamHandle, { until: number; fault: MemberFault }>();
 
@@ -97,8 +91,8 @@ export class MemberRequests {
   ) {}
 
   /**
-   * Lists of these members in their order, as far as time and `itemsMax` allow. The result may be shorter than
-   * `members`; the next page continues there. Members that wait for their user are not called.
+   * The result may be shorter than `members` if time or `itemsMax` runs out; the next page continues there. Members
+   * that wait for their user are not called.
    */
   async gather(
     members: AggregateMember[],
@@ -124,14 +118,14 @@ export class MemberRequests {
     return gathered;
   }
 
-  /** True if the tool is in the connection's last list, however old; false for other kinds, whose lists are not cached. */
+  /** Uses the last list, however old. False for other kinds, whose lists are not cached. */
   async hasListed(connectionId: string, kind: ListKind, name: string, { profile }: MemberCall): Promise<boolean> {
     if (kind !== mcpLists.tools) return false;
     const handle = await this.source.handle(connectionId);
     return handle.catalogFor(profile?.capabilities).names.includes(name);
   }
 
-  /** Tools of these members' last lists, however old, in the order of the members. */
+  /** Uses the last lists, however old. */
   async lastTools(members: AggregateMember[], { profile }: MemberCall): Promise<GatheredItems[]> {
     return Promise.all(
       members.map(async (member) => {
@@ -164,8 +158,8 @@ export class MemberRequests {
   }
 
   /**
-   * Tools of a connection; the last known ones if its server is slow. Listing then continues in the background, and
-   * `onToolsChanged` is called if the tools differ.
+   * The last known tools if the server is slow. Listing then continues in the background, and `onToolsChanged` is
+   * called if the tools differ.
    */
   private async toolsOf(
     member: AggregateMember,
@@ -189,7 +183,6 @@ export class MemberRequests {
         if (failure || !isSame) this.onToolsChanged();
       })
       .catch((error: unknown) => this.failed(member, handle, error))
-      // Not a failure of the connection: the next caller that waits for the list gets it.
       .catch(() => undefined);
     if (failure) return { member, fault: failure.fault };
     if (last) return { member, items: last, leftOut: catalog.leftOut };

@@ -16,12 +16,11 @@ import { leftOut, type AggregateLists } from './aggregate-lists.js';
 const FOUND_DEFAULT = 10;
 const FOUND_MAX = 50;
 
-/** Length limit of descriptions in search results; `describe_tool` returns all. */
+/** Search results cut longer descriptions; `describe_tool` returns the whole one. */
 const SHOWN_CHARS_MAX = 300;
 
 const nameSchema = { type: 'string', description: 'The name that search_tools gave, such as "my-first__echo".' };
 
-/** Tools of search mode. */
 const definitions = [
   {
     name: 'search_tools',
@@ -62,17 +61,15 @@ const definitions = [
   },
 ];
 
-/** Form of a call, for a model that used another form. */
 const CALL_FORM =
   'call_tool takes {"name": "my-first__echo", "arguments": {"text": "hello"}}: a name that search_tools gave, and the ' +
   'arguments as an object.';
 
-/** Timeout of listing the schema of the called tool. */
 const LIST_MS = 5_000;
 
 const LIST = JSON.stringify({ tools: definitions });
 
-/** Search mode: three tools that find and call all others, so that definitions do not fill a model's context. */
+/** Three tools find and call all others, so that definitions do not fill a model's context. */
 export class SearchTools {
   constructor(
     private readonly source: AggregateSource,
@@ -80,15 +77,11 @@ export class SearchTools {
     private readonly lists: AggregateLists,
   ) {}
 
-  /** `tools/list` result with the three tools. */
   list(): McpReply {
     return resultReply(LIST);
   }
 
-  /**
-   * Handles a call of one of the three tools; null for other tools. `call_tool` forwards to `call` with the params of
-   * the called tool.
-   */
+  /** Null for other tools. `call_tool` forwards to `call` with the params of the called tool. */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
     const { name, arguments: values } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
     const args = isObject(values) ? values : {};
@@ -109,7 +102,7 @@ export class SearchTools {
     }
   }
 
-  /** Params of the tool's own call, with a model's usual mistakes repaired; or the error of `call_tool`. */
+  /** Repairs a model's usual mistakes; otherwise returns the error of `call_tool`. */
   private async readCall(text: string, call: MemberCall): Promise<string | McpReply> {
     const spans = text.startsWith('{') ? membersOf(text) : new Map<string, Span>();
     const [name, sent] = ['name', 'arguments'].map((member) => {
@@ -169,7 +162,7 @@ export class SearchTools {
     return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);
   }
 
-  /** The listed tool of this name, or why its connection could not list its tools; null for unknown names. */
+  /** Null for unknown names. */
   private async find(name: string, call: MemberCall): Promise<{ item: ListItem } | { fault: string } | null> {
     const read = await this.lists.find(mcpLists.tools, name, call);
     const member =
@@ -182,7 +175,7 @@ export class SearchTools {
     return item ? { item } : null;
   }
 
-  /** All tools for models, those of connected connections first, within the limits. */
+  /** Tools of connected connections come first. */
   private async listAll(
     call: MemberCall,
   ): Promise<{
@@ -215,9 +208,7 @@ export class SearchTools {
   }
 }
 
-/**
- * False for a tool that its server hides from models: one for the pages of MCP Apps, in its current or earlier form.
- */
+/** MCP Apps hide tools that are only for their pages, in the current or an earlier form. */
 function isForModels({ text }: ListItem): boolean {
   if (!text.includes('visibility')) return true;
   const { _meta: meta } = JSON.parse(text) as { _meta?: unknown };
@@ -227,7 +218,6 @@ function isForModels({ text }: ListItem): boolean {
   return meta['openai/visibility'] !== 'private';
 }
 
-/** The schema of a tool's arguments; undefined if it has none that can be used. */
 function schemaOf(item: ListItem): unknown {
   const usable = repairedItem(mcpLists.tools, item);
   return 'reason' in usable ? undefined : (JSON.parse(usable.text) as { inputSchema?: unknown }).inputSchema;
@@ -237,7 +227,7 @@ function objectText(text: string): string | null {
   return isObject(jsonIn(text)) ? text.trim() : null;
 }
 
-/** Arguments converted to the types of their schema, where a model wrote them as strings. */
+/** Models often write numbers and objects as strings. */
 function withTypes(text: string, schema: unknown): string {
   const properties = isObject(schema) && isObject(schema.properties) ? schema.properties : {};
   return rewriteMembers(text, (name, value) => {

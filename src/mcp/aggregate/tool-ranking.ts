@@ -14,7 +14,6 @@ const BEGINNING_CHARS_MIN = 3;
 const K1 = 1.2;
 const B = 0.5;
 
-/** Length limits of indexed text and of a query. */
 const DESCRIPTION_CHARS_MAX = 1_000;
 const QUERY_WORDS_MAX = 16;
 
@@ -45,10 +44,7 @@ export async function readTools(tools: RankedTool[]): Promise<void> {
   }
 }
 
-/**
- * Ranks tools by BM25 over the words of names, titles, parameters and descriptions. Deterministic; ties are ordered by
- * name. A query without words returns all tools by name.
- */
+/** Deterministic; ties are ordered by name. A query without words returns all tools by name. */
 export function rankTools<T extends RankedTool>(tools: T[], query: string): T[] {
   const queryWords = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
   if (queryWords.length === 0) return [...tools].sort(byName);
@@ -77,7 +73,7 @@ function byName(a: RankedTool, b: RankedTool): number {
 }
 
 function countIn({ words, weights }: WordBag, word: string): number {
-  // Lower bound: the first word not less than `word`. Words with this prefix follow, since words are sorted.
+  // Lower bound: the first word not less than `word`.
   let [at, to] = [0, words.length];
   while (at < to) {
     const middle = (at + to) >> 1;
@@ -91,7 +87,6 @@ function countIn({ words, weights }: WordBag, word: string): number {
   return best * BEGINNING_WEIGHT;
 }
 
-/** Index of a tool, computed once per object; the catalog returns the same objects until its next refresh. */
 function bagOf({ name, tool }: RankedTool): WordBag {
   const cached = bags.get(tool);
   if (cached) return cached;

@@ -9,9 +9,8 @@ export interface RpcError {
   data?: unknown;
 }
 
-/** Reply to one request: the upstream's message, unchanged, with the positions of its parts. */
+/** The upstream's reply to one request, unchanged, with the positions of its parts. */
 export interface McpReply {
-  /** Complete JSON-RPC response. */
   text: string;
   /** Position of the id; null without one. */
   id: Span | null;
@@ -32,8 +31,8 @@ export interface CallerProfile {
   /** Unique per client session, so that messages of the upstream session reach this caller only. */
   key: string;
   /**
-   * MCP client capabilities that the caller declared and can serve. Empty for a caller that only needs its own session.
-   * Legacy upstreams receive `elicitation`, `sampling`, `roots`, `extensions` and `experimental` only.
+   * MCP client capabilities that the caller declared and can serve. Legacy upstreams receive `elicitation`, `sampling`,
+   * `roots`, `extensions` and `experimental` only.
    */
   capabilities: Record<string, unknown>;
   /**
@@ -49,16 +48,16 @@ export interface CallerProfile {
   isShared?: true;
 }
 
-/** Response of a caller to a server request: the result as JSON text, or an error. */
+/** The result is JSON text. */
 export type ClientAnswer = { result: string } | { error: RpcError };
 
-/** Phases of a call in milliseconds; the channel sets those that it measures. */
+/** The times are in milliseconds; the channel sets the phases that it measures. */
 export interface CallTiming {
   /** Resolving the address and checking it against the egress policy. */
   guardMs?: number;
   /** Waiting for a free socket, or for the session of the call. */
   queueMs?: number;
-  /** Opening a socket with TLS; 0 for an open one. */
+  /** 0 for an open socket. */
   connectMs?: number;
   /** From sending the request to the first byte of the response. */
   firstByteMs?: number;
@@ -105,7 +104,6 @@ export interface McpCall {
    * API key and the target. Absent for callers without an identity.
    */
   caller?: string;
-  /** Filled during the call, for records. */
   timing?: CallTiming;
   /**
    * Upstream session in which the request is sent, whichever process opened it: that of a task. Empty for the current
@@ -116,18 +114,17 @@ export interface McpCall {
   via?: string;
   /** Request id and trace context of the caller, sent as headers; the trace context also in `_meta`. */
   trace?: TraceHeaders;
-  /** Id (UUID) of the record of this call; sent to hosted programs, so that their console lines refer to it. */
+  /** UUID of the record of this call, sent to hosted programs, so that their console lines refer to it. */
   invocationId?: string;
   /** Absent for requests of the service itself. */
   origin?: CallOrigin;
 }
 
-/** Notifications that a listener requests, in the form of `subscriptions/listen` (MCP 2026-07-28). */
+/** The filter has the form of `subscriptions/listen` (MCP 2026-07-28). */
 export interface ListenFilter {
   toolsListChanged?: boolean;
   promptsListChanged?: boolean;
   resourcesListChanged?: boolean;
-  /** URIs of resources to receive updates of. */
   resourceSubscriptions?: string[];
   /**
    * Log messages and custom notifications of a legacy upstream's session; only for a caller with its own session; never
@@ -136,16 +133,14 @@ export interface ListenFilter {
   messages?: boolean;
 }
 
-/** Receives notifications of an upstream outside of calls. */
 export interface UpstreamListener {
-  /** A notification as JSON text, without the subscription id of its hop. */
+  /** The notification is JSON text, without the subscription id of its hop. */
   onNotification(text: string, method: string): void;
-  /** The upstream's stream has closed; the caller decides whether to listen again. */
+  /** The caller decides whether to listen again. */
   onEnd(reason: Error | null): void;
 }
 
 export interface ListenOptions {
-  /** Timeout of opening the stream. */
   timeoutMs: number;
   /** Era in which an upstream of both serves the stream; `modern` by default. */
   era?: Era;
@@ -153,17 +148,14 @@ export interface ListenOptions {
   profile?: CallerProfile;
 }
 
-/** A registered listener. */
 export interface Listening {
-  /** Part of the filter that the upstream sends. */
   honoured: ListenFilter;
-  /** Removes the listener. Never rejects. */
+  /** Never rejects. */
   close(): Promise<void>;
 }
 
 /**
- * Sends JSON-RPC to one upstream over any transport, shared by all callers. Opens one session on the first call,
- * however many callers there are, and again when the upstream has lost it. Failures of the upstream reject with an
+ * Sends JSON-RPC to one upstream over any transport, shared by all callers. Failures of the upstream reject with an
  * error of `mcp-errors.ts`. JSON-RPC errors and `input_required` results are replies.
  */
 export interface Channel {
@@ -187,6 +179,6 @@ export interface Channel {
    * `forGood`, whichever process opened them. Never rejects.
    */
   release(profileKey: string, forGood?: boolean): Promise<void>;
-  /** Closes every session of this channel and rejects further calls. Never rejects. */
+  /** Also rejects further calls. Never rejects. */
   close(forGood?: boolean): Promise<void>;
 }

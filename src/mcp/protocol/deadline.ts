@@ -2,7 +2,7 @@ import type { Cancellation } from './cancellation.js';
 import { CallerLeftError, UpstreamTimeoutError } from './mcp-errors.js';
 
 /**
- * Time limit of a session's own requests before a call, such as setting a log level; it is not part of the call's time.
+ * Applies to a session's own requests before a call, such as setting a log level; they are not part of the call's time.
  */
 export const ERRAND_MS = 2_000;
 
@@ -19,7 +19,7 @@ export function deadlineFromFirstUse(timeoutMs: number): () => number {
 }
 
 /**
- * Waits for shared work until `timeoutMs` or the caller's cancellation. The work continues for other callers.
+ * The shared work continues for other callers after `timeoutMs` or a cancellation.
  *
  * @param late message of the UpstreamTimeoutError, or another error
  */

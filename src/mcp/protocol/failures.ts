@@ -1,19 +1,17 @@
 /**
- * The one table of the failures of a call. An error names its row by `failure`, and the row decides everything that is
- * the same for all errors of this kind: the response over HTTP and over JSON-RPC, the outcome in the logs, the reason
- * of a connection's status, the step of its diagnosis, and whether a request may be sent again. A new kind is a new
- * row.
+ * The one table of the failures of a call. An error names its row by `failure`, and the row decides the response over
+ * HTTP and over JSON-RPC, the outcome in the logs, the reason of a connection's status, the step of its diagnosis, and
+ * whether a request may be sent again.
  *
- * The message belongs to the error: what happened, and what to do. Errors other than a {@link CallFailure} have one of
- * two rows: a DomainError is a rejection by this service, anything else is an internal error.
+ * Errors other than a {@link CallFailure} have one of two rows: a DomainError is a rejection by this service, anything
+ * else is an internal error.
  */
 import { DomainError, type ErrorKind } from '../../platform/errors/domain-error.js';
 import { rpcCode } from './protocol.js';
 
-/** The consequences of a failure of the upstream. Other rows state only what differs. */
+/** Other rows state only what differs. */
 const upstream = {
   kind: 'upstream' as ErrorKind,
-  /** The code that clients match on. */
   code: 'upstream_error',
   /** Code of the JSON-RPC error; null: the response is an HTTP status, with `Retry-After` if the error has one. */
   rpc: rpcCode.upstreamError as number | null,
@@ -25,13 +23,11 @@ const upstream = {
   step: 'http' as 'http' | 'era' | 'authorization',
   /** The request might have run, unless the error overrides this by `outcomeUnknown`: it must not be repeated. */
   mayHaveRun: false as boolean,
-  /** A request that only reads is sent again, even if it might have run. */
   isReadAgain: false as boolean,
   /** The message can name the address of the server. */
   namesAddress: true as boolean,
 };
 const nameless = { ...upstream, namesAddress: false };
-/** For a call that was rejected before it reached the upstream. */
 const refused = { ...nameless, outcome: 'denied' } as const;
 /** For a call that needs a user to authorize or to enter values first. */
 const person = { ...refused, kind: 'conflict', step: 'authorization' } as const;
@@ -43,7 +39,6 @@ const late = { kind: 'timeout', code: 'timeout' } as const;
 const away = { kind: 'unavailable', code: 'unavailable' } as const;
 
 const rows = {
-  // The rows of UpstreamError.
   /** No connection, or one that broke before the response. */
   unreachable: { ...upstream, reason: 'unreachable', isReadAgain: true },
   'rate limited': { ...upstream, reason: 'rate_limited', isReadAgain: true },
@@ -69,7 +64,6 @@ const rows = {
   /** A malformed response, which may occur again. */
   unreadable: { ...upstream, reason: 'unreadable', mayHaveRun: true },
 
-  // The rows of other upstream failures.
   timeout: { ...upstream, ...late, rpc: rpcCode.timeout, reason: 'timeout' },
   'caller left': { ...nameless, ...late, rpc: rpcCode.cancelled, outcome: 'canceled', mayHaveRun: true },
   restarting: { ...upstream, ...away, reason: 'unreachable', mayHaveRun: true },
@@ -81,14 +75,12 @@ const rows = {
   'not hosted': { ...nameless, ...unrunnable, reason: 'source_waiting' },
   'host away': { ...nameless, ...away, rpc: null },
 
-  // The rows of failures that a user can resolve.
   unauthorized: { ...login, reason: 'unauthorized' },
   'insufficient scope': { ...login, reason: 'insufficient_scope' },
   'authorization ended': { ...login, reason: 'authorization_ended' },
   'missing values': { ...values, reason: 'missing_values' },
   'invalid values': { ...values, ...invalid, rpc: rpcCode.invalidParams, reason: 'invalid_values' },
 
-  // The rows of rejections.
   'no token': { ...refused, reason: 'authorization_unavailable' },
   'not runnable': { ...refused, ...unrunnable, rpc: rpcCode.notRunnable, reason: 'not_runnable' },
   /** A server of this service that the account has no access to. */
@@ -96,7 +88,6 @@ const rows = {
   suspended: { ...refused, kind: 'forbidden', code: 'suspended', rpc: null },
   'passed before': { ...refused, kind: 'invalid', code: 'loop', rpc: rpcCode.loop },
 
-  // The rows of errors other than a CallFailure.
   'other refusal': refused,
   'internal fault': { ...nameless, kind: 'internal', code: 'internal', rpc: null },
 } as const;
@@ -107,13 +98,11 @@ export type Failure = Omit<typeof upstream, 'reason'> & { reason: (typeof rows)[
 
 export const failures: Record<FailureName, Failure> = rows;
 
-/** An error of a call that has its own row. */
 export abstract class CallFailure extends DomainError {
   abstract readonly failure: FailureName;
-  /** The `data` of the JSON-RPC error. */
   readonly data?: unknown;
 
-  /** Its row. An error from a process of a newer version can have a row that is unknown here. */
+  /** An error from a process of a newer version can have a row that is unknown here. */
   get row(): Failure {
     return (failures as Partial<typeof failures>)[this.failure] ?? failures.unreachable;
   }
@@ -126,7 +115,7 @@ export abstract class CallFailure extends DomainError {
     return this.row.code;
   }
 
-  /** Message about the state of the target, without the consequence for the call. */
+  /** Leaves out the consequence for the call. */
   get aboutTarget(): string {
     return this.message;
   }

@@ -1,7 +1,6 @@
 /**
- * Items of a list as clients accept them. Official clients reject a whole list for one item that does not match the
- * schema of MCP: an item is repaired by dropping the members that these clients reject, or left out with a reason.
- * Valid members keep their bytes. Items are checked in short turns of the event loop.
+ * Official clients reject a whole list for one item that does not match the schema of MCP: an item is repaired by
+ * dropping the members that these clients reject, or left out with a reason. Valid members keep their bytes.
  *
  * A tool whose `inputSchema` is missing, or not the schema of an object, takes any object. A boolean property schema
  * `true`, which these clients reject, becomes `{}`, which means the same.
@@ -20,7 +19,6 @@ import type { Era } from './protocol.js';
 
 const sdk = lazyRequire<typeof SdkTypes>('@modelcontextprotocol/sdk/types.js');
 
-/** Schemas of the items, by the member of the result that contains them. */
 const schemas = {
   tools: () => sdk().ToolSchema,
   prompts: () => sdk().PromptSchema,
@@ -28,7 +26,7 @@ const schemas = {
   resourceTemplates: () => sdk().ResourceTemplateSchema,
 };
 
-/** Nested levels of an item; some clients cannot read more. */
+/** Some clients cannot read more nested levels. */
 const ITEM_DEPTH_MAX = 64;
 
 /** Values of an item, counted as commas; checking more takes seconds. */
@@ -43,13 +41,11 @@ const ROUNDS_MAX = 4;
 /** A connection's invalid list is repaired again after this time, unless its content is unchanged. */
 const REPAIR_EVERY_MS = 30_000;
 
-/** Longest uninterrupted work in ms, after which other work gets a turn. */
+/** Milliseconds of uninterrupted work, after which other work gets a turn. */
 const TURN_MS = 10;
 
-/** Characters of the cached repaired lists. */
 const KEPT_CHARS_MAX = 64 * 1024 * 1024;
 
-/** Valid lists whose hash is cached. */
 const SOUND_MAX = 10_000;
 
 interface Repaired {
@@ -59,18 +55,16 @@ interface Repaired {
 
 const REFUSED = 'MCP clients refuse it: it does not match the schema of MCP';
 
-/** Items by the list they come from: a list is repaired once while it is cached. */
+/** A list is repaired once while it is cached. */
 const repairCache = new WeakMap<readonly ListItem[], Promise<Repaired>>();
 
-/** The last list of each connection, kind and choice of names. */
 const last = new LRUCache<string, { hash: string; until: number; size: number; repaired: Promise<Repaired> }>({
   maxSize: KEPT_CHARS_MAX,
   sizeCalculation: ({ size }) => size,
 });
 
 /**
- * The items of one connection that clients accept, and those that they would reject. A list is repaired once; after an
- * invalid one, a changed list of the same names replaces it after 30 s.
+ * A list is repaired once; after an invalid one, a changed list of the same names replaces it after 30 s.
  *
  * @param connection its number, which is unique over all namespaces
  */
@@ -107,10 +101,9 @@ function repairedList(kind: ListKind, from: readonly ListItem[], connection: str
   return entry.repaired;
 }
 
-/** Hashes of the valid arrays. */
 const sound = new LRUCache<string, true>({ max: SOUND_MAX });
 
-/** The reply to a list as clients accept it; `_meta` names what was left out. A valid one is unchanged. */
+/** A valid reply is unchanged; otherwise `_meta` names what was left out. */
 export async function repairedReply(kind: ListKind, reply: McpReply): Promise<McpReply> {
   const result = reply.result && slice(reply.text, reply.result);
   const list = result?.startsWith('{') ? memberText(result, kind.member) : undefined;
@@ -153,7 +146,6 @@ async function repairedInTurns(
   return result;
 }
 
-/** The item as clients accept it, or why it is left out. */
 export function repairedItem(kind: ListKind, item: ListItem): ListItem | LeftOutItem {
   const { name, text } = item;
   if (hasMoreValues(text)) return { name, reason: `it has more than ${ITEM_VALUES_MAX} values` };
@@ -171,7 +163,7 @@ function hasMoreValues(text: string): boolean {
   return count > ITEM_VALUES_MAX;
 }
 
-/** The item as clients accept it; null if it has too many errors or dropping members does not help. */
+/** Null if the item has too many errors or dropping members does not help. */
 function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): string | null {
   const dropped = new Set<string>();
   let item = text;
@@ -202,13 +194,13 @@ function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): st
   return null;
 }
 
-/** A schema of an object: this one, if it lacks only its type. */
+/** The given schema, if it lacks only its type. */
 function objectSchema(schema: string | undefined): string {
   const lacksType = schema?.startsWith('{') === true && (memberText(schema, 'type') ?? 'null') === 'null';
   return lacksType ? withMember(schema, 'type', '"object"') : '{"type":"object"}';
 }
 
-/** JSON text without the value at `path`; a property schema `true` becomes `{}`. */
+/** A property schema `true` becomes `{}` instead of being removed. */
 function removePath(text: string, [name, ...rest]: PropertyKey[], parent?: PropertyKey): string {
   const next = (value: string) => {
     if (rest.length === 0) return value === 'true' && parent === 'properties' ? '{}' : null;

@@ -5,10 +5,7 @@ import { members, slice, splice, type Span, elements } from './json-text.js';
  * `JSON.parse`.
  */
 
-/**
- * Replaces each member's value by `rewrite(name, value)`, both as JSON text; null removes the member. Returns the same
- * string when nothing changes.
- */
+/** Both are JSON text; null removes the member. Returns the same string when nothing changes. */
 export function rewriteMembers(object: string, rewrite: (name: string, value: string) => string | null): string {
   const spans = [...members(object)].sort(([, a], [, b]) => a[0] - b[0]);
   const parts: string[] = [];
@@ -19,7 +16,6 @@ export function rewriteMembers(object: string, rewrite: (name: string, value: st
     const [start, end] = span;
     const value = slice(object, span);
     const next = rewrite(name, value);
-    // A value is followed by white space, and a comma unless it is the last.
     const comma = object.indexOf(',', end);
     const rest = span === spans.at(-1)?.[1] ? '' : object.slice(end, comma);
     if (next !== null) parts.push(object.slice(at, start) + next + rest);
@@ -34,13 +30,13 @@ export function withoutMembers(object: string, isDropped: (name: string) => bool
   return rewriteMembers(object, (name, value) => (isDropped(name) ? null : value));
 }
 
-/** Prepends members, given as JSON text without braces. */
+/** Members are JSON text without braces. */
 export function withFirst(object: string, first: string): string {
   const rest = object.slice(object.indexOf('{') + 1);
   return `{${first}${/^\s*\}/.test(rest) ? '' : ','}${rest}`;
 }
 
-/** Sets a member in place, or prepends it. `value` is JSON text. */
+/** Sets the member in place, or prepends it. `value` is JSON text. */
 export function withMember(object: string, name: string, value: string): string {
   const span = members(object).get(name);
   return span ? splice(object, span, value) : withFirst(object, `${JSON.stringify(name)}:${value}`);
@@ -51,7 +47,7 @@ export function memberText(object: string, name: string): string | undefined {
   return span && slice(object, span);
 }
 
-/** Replaces the value at each span; spans may come in any order and must not overlap. */
+/** Spans may come in any order and must not overlap. */
 export function spliceAll(text: string, edits: readonly (readonly [Span, string])[]): string {
   let result = '';
   let at = 0;
@@ -62,12 +58,12 @@ export function spliceAll(text: string, edits: readonly (readonly [Span, string]
   return result + text.slice(at);
 }
 
-/** Replaces each item of a list result by `rewrite(item)`, both as JSON text; null removes the item. */
+/** Items are JSON text; null removes the item. */
 export function rewriteItems(result: string, member: string, rewrite: (item: string) => string | null): string {
   return rewriteMembers(result, (name, value) => (name === member ? rewriteList(value, rewrite) : value));
 }
 
-/** {@link rewriteItems} for the JSON text of the list alone. Other values are returned unchanged. */
+/** Values other than lists are returned unchanged. */
 export function rewriteList(list: string, rewrite: (item: string) => string | null): string {
   if (!list.startsWith('[')) return list;
   const items = elements(list).map((span) => slice(list, span));
@@ -76,7 +72,7 @@ export function rewriteList(list: string, rewrite: (item: string) => string | nu
   return isSame ? list : `[${rewritten.join(',')}]`;
 }
 
-/** Params without these members of their `_meta`, which is removed when it becomes empty. */
+/** Removes `_meta` when it becomes empty. */
 export function withoutMeta(params: string, isDropped: (name: string) => boolean): string {
   return rewriteMembers(params, (name, value) => {
     if (name !== '_meta' || !value.startsWith('{')) return value;

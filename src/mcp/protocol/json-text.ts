@@ -4,7 +4,7 @@
  * throws a TypeError when the expected bracket or quote is missing, since scanning would not stop.
  */
 
-/** Position of a value in its text: start inclusive, end exclusive. */
+/** The start is inclusive, the end exclusive. */
 export type Span = readonly [start: number, end: number];
 
 const QUOTE = 0x22;
@@ -24,7 +24,6 @@ function requireAt(text: string, at: number, opening: string): void {
   if (text[at] !== opening) throw new TypeError(`expected ${opening} at ${at}`);
 }
 
-/** Index after the string that starts at `at`. */
 function skipString(text: string, at: number): number {
   let end = text.indexOf('"', at + 1);
   while (text.charCodeAt(end - 1) === BACKSLASH) {
@@ -36,7 +35,6 @@ function skipString(text: string, at: number): number {
   return end + 1;
 }
 
-/** Index after the object or array that starts at `at`. */
 function skipNested(text: string, at: number): number {
   let depth = 0;
   for (let i = at; ; i += 1) {
@@ -62,10 +60,7 @@ function skipValue(text: string, at: number): number {
   return end;
 }
 
-/**
- * Spans of the members of the object that starts at or after `at`. The last of repeated members is used, as in
- * `JSON.parse`.
- */
+/** The last of repeated members is used, as in `JSON.parse`. */
 export function members(text: string, at = 0): Map<string, Span> {
   return read(text, at, false) as Map<string, Span>;
 }
@@ -97,7 +92,6 @@ function read(text: string, at: number, isUnique: boolean): Map<string, Span> | 
   return spans;
 }
 
-/** Spans of the elements of the array that starts at or after `at`. */
 export function elements(text: string, at = 0): Span[] {
   const spans: Span[] = [];
   const start = skipBlank(text, at);

@@ -7,7 +7,6 @@ import { completeOrRefuse, parseMessage } from './messages.js';
 import { memberText, withMember } from './json-edit.js';
 import { isObject, isWithinDepth } from '../../platform/text/json.js';
 
-/** Size limit of a whole list; a single response may have the same size. */
 const LIST_BYTES_MAX = 16 * 1024 * 1024;
 
 export type ListFlag = Exclude<keyof ListenFilter, 'resourceSubscriptions'>;
@@ -18,7 +17,7 @@ export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
   ['notifications/resources/list_changed', 'resourcesListChanged'],
 ]);
 
-/** The notifications that all lists of a filter might have changed, and the tools in any case. */
+/** Tools are included in any case. */
 export function changesOf(filter: ListenFilter): string[] {
   const subscribed = [...listChanges].filter(([, flag]) => filter[flag] === true || flag === 'toolsListChanged');
   return subscribed.map(([method]) => JSON.stringify({ jsonrpc: '2.0', method }));
@@ -30,19 +29,17 @@ export function listFilter(isWanted: (flag: ListFlag) => boolean): ListenFilter 
 
 export const RESOURCE_UPDATED = 'notifications/resources/updated';
 
-/** Notifications about requests, whose ids and tokens differ at the far end of a session. */
+/** Ids and tokens differ at the far end of a session. */
 const ABOUT_REQUESTS: ReadonlySet<string> = new Set([
   'notifications/progress',
   'notifications/cancelled',
   'notifications/tasks/status',
 ]);
 
-/** True for log messages and custom notifications, which concern the client of a session. */
 export function isOfSession(method: string): boolean {
   return !isChange(method) && !ABOUT_REQUESTS.has(method);
 }
 
-/** True for notifications of changes, which belong to no call. */
 export function isChange(method: string): boolean {
   return listChanges.has(method) || method === RESOURCE_UPDATED;
 }
@@ -50,13 +47,9 @@ export function isChange(method: string): boolean {
 /** A paginated list. */
 export interface ListKind {
   method: string;
-  /** Member of the result that contains the items. */
   member: string;
-  /** Noun for error messages. */
   noun: string;
-  /** Capability that a server declares for the list. */
   capability: string;
-  /** Member that identifies an item. */
   id: 'name' | 'uri' | 'uriTemplate';
 }
 
@@ -98,14 +91,12 @@ export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
 
-/** An item of a list, with the name, URI or URI template of its server. */
 export interface ListItem {
   name: string;
-  /** Complete item as JSON text, including unknown members. */
+  /** The item is JSON text, including unknown members. */
   text: string;
 }
 
-/** An item left out of a list, and why. */
 export interface LeftOutItem {
   name: string | null;
   reason: string;
@@ -118,10 +109,7 @@ export const LEFT_OUT = 'slipway/left-out';
 export const LIST_DEPTH_MAX = 1_000;
 const ITEM_DEPTH_MAX = 95;
 
-/**
- * The response to a list without the items nested deeper than messages may be; its `_meta` names them. Unchanged if it
- * has no list.
- */
+/** `_meta` names the items that are nested too deeply. Unchanged if the response has no list. */
 export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'member' | 'id'>): string {
   const result = parseMessage(text) && memberText(text, 'result');
   const list = result?.startsWith('{') ? memberText(result, member) : undefined;
@@ -138,7 +126,7 @@ export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'm
   return withItems(text, member, items, leftOut);
 }
 
-/** The response to a list with these items instead; its `_meta` names those left out. */
+/** `_meta` names the items that were left out. */
 export function withItems(text: string, member: string, items: string[], leftOut: LeftOutItem[]): string {
   const result = withMember(memberText(text, 'result') ?? '{}', member, `[${items.join(',')}]`);
   if (leftOut.length === 0) return withMember(text, 'result', result);
@@ -148,33 +136,30 @@ export function withItems(text: string, member: string, items: string[], leftOut
 }
 
 export interface ListPage {
-  /** JSON text of each item, of any JSON type. */
   items: string[];
   nextCursor?: string;
   /** Set on the last page if the server repeated an earlier cursor. */
   repeatedCursor?: string;
   /** Cache lifetime of the page in milliseconds; absent if unspecified. */
   ttlMs?: number;
-  /** Set on the last page if the server failed to send the next one. */
+  /** The server failed to send the next page. */
   failure?: string;
-  /** Items nested too deeply to be read. */
   leftOut?: LeftOutItem[];
-  /** True if the server does not know the list (-32601); the only page is then empty. */
+  /** The server does not know the list (-32601); the only page is then empty. */
   isUnknown: boolean;
 }
 
-/** Limit of pages of a list read as a whole, as in the official SDK. */
+/** The official SDK has the same limit. */
 export const PAGES_MAX = 64;
 
-/** Cache lifetime of a list whose later page failed. */
 const INCOMPLETE_MS = 1_000;
 
 /** Limit of items of a list, and of items remembered by a process. */
 export const LIST_ITEMS_MAX = 10_000;
 
 /**
- * Reads a list as a whole, up to 64 pages and 10,000 items, with the shortest cache lifetime of its pages (null if
- * unspecified). The first of items with equal names is used; items without a name are left out.
+ * Reads up to 64 pages and 10,000 items, with the shortest cache lifetime of the pages (null if unspecified). The first
+ * of items with equal names is used; items without a name are left out.
  *
  * @param timeoutMs total timeout of all pages
  * @throws UpstreamFailure as {@link listPages}

@@ -6,14 +6,11 @@ import { CallFailure, type FailureName, failures } from './failures.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
-/**
- * Failure between Slipway and an upstream. The message is for the creator of the connection: the problem and a remedy.
- */
+/** The message is for the creator of the connection: the problem and a remedy. */
 export abstract class UpstreamFailure extends CallFailure {
   /** False when the request certainly did not run and can safely be repeated. */
   abstract readonly outcomeUnknown: boolean;
 
-  /** Adds to the message that the call might have run, if the outcome is unknown. */
   ofCall(): this {
     if (this.outcomeUnknown) this.message = this.aboutTarget + OUTCOME_UNKNOWN;
     return this;
@@ -32,7 +29,7 @@ function upstreamFailure(failure: FailureName) {
   return OfRow;
 }
 
-/** The error of a request for its caller: that of a tool call states that the call might have run. */
+/** Only the error of a tool call changes. */
 export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
@@ -43,7 +40,7 @@ interface UpstreamErrorOptions {
   outcomeUnknown?: boolean;
   /** Row of the failure; by default, that of the status, or `unreachable`. */
   failure?: FailureName;
-  /** HTTP status of a response that is not MCP; null for other failures. */
+  /** Null for failures other than a response that is not MCP. */
   status?: number | null;
   retryAfterSeconds?: number;
 }
@@ -73,7 +70,6 @@ export class UpstreamError extends UpstreamFailure {
   }
 }
 
-/** The upstream returned 401, or 403 with required scopes. */
 @Serializable('challenges', 'failure', 'data')
 export class UpstreamAuthRequiredError extends upstreamFailure('unauthorized') {
   override readonly data: { setupUrl: string } | undefined;
@@ -138,7 +134,7 @@ export function withPages(message: string, elicitations: unknown): string {
   return `${message}${message.endsWith('.') ? '' : '.'} Open ${urls.join(' and ')} , then call again.`;
 }
 
-/** The upstream requires input during a call, and the caller cannot answer server requests. */
+/** The caller cannot answer server requests. */
 @Serializable()
 export class InputNeededError extends upstreamFailure('input needed') {
   /** @param requests `inputRequests` of the result */
@@ -160,7 +156,6 @@ export interface ExpiredTimeout {
   isExtended?: boolean;
   /** True if the call has reached its maximum of an hour. */
   isOver?: boolean;
-  /** True for the first contact and for opening a session. */
   isOpening?: boolean;
 }
 
@@ -181,7 +176,6 @@ export function tooLate(
   return `${host} did not answer completely within ${seconds} s: it is too slow or overloaded, or the request takes longer.`;
 }
 
-/** The upstream did not respond in time. */
 @Serializable('outcomeUnknown')
 export class UpstreamTimeoutError extends upstreamFailure('timeout') {
   constructor(
@@ -195,7 +189,7 @@ export class UpstreamTimeoutError extends upstreamFailure('timeout') {
 
 const PAIR = 'The page and the status of the connection have the command that pairs one.';
 
-/** No local server is paired with an uplink connection, or its tunnel has closed. */
+/** No local server is paired, or its tunnel has closed. */
 @Serializable('outcomeUnknown')
 export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
   /** @param outcomeUnknown true when the tunnel closed during the request @param reason as a message; null if unknown */
@@ -211,7 +205,6 @@ export class UplinkDisconnectedError extends upstreamFailure('no tunnel') {
   }
 }
 
-/** This process stops before the upstream has responded. */
 @Serializable()
 export class RestartingError extends upstreamFailure('restarting') {
   constructor() {
@@ -219,17 +212,17 @@ export class RestartingError extends upstreamFailure('restarting') {
   }
 }
 
-/** The upstream has reached its limit of concurrent requests; the request was not sent. */
+/** The request was not sent. */
 @Serializable()
 export class UpstreamBusyError extends upstreamFailure('busy') {
   override readonly retryAfterSeconds = 1;
 }
 
-/** The upstream is hosted code that does not run: hosting is off or unavailable for this kind of code. */
+/** Hosting is off or unavailable for this kind of code. */
 @Serializable()
 export class NotHostedError extends upstreamFailure('not hosted') {}
 
-/** The upstream is hosted code, and no process takes the request right now. It was not sent. */
+/** No process takes the request right now. It was not sent. */
 @Serializable('retryAfterSeconds')
 export class HostedAwayError extends upstreamFailure('host away') {
   constructor(
@@ -244,7 +237,7 @@ export class HostedAwayError extends upstreamFailure('host away') {
 /** Time limit of the first response of a program, which may have to be downloaded or compiled first. */
 export const PROGRAM_START_MS = 10 * 60_000;
 
-/** The program is still opening its session. The request was not sent. */
+/** The request was not sent. */
 @Serializable()
 export class StartingError extends upstreamFailure('host away') {
   override readonly retryAfterSeconds = 5;
@@ -265,7 +258,7 @@ export class CallerLeftError extends upstreamFailure('caller left') {
 const TLS_CODES =
   /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_|EPROTO$)/;
 
-/** Converts a socket error. `written`: the request might have reached the upstream. */
+/** `written`: the request might have reached the upstream. */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) {
@@ -307,14 +300,12 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
 /** The server's own message in an error; {@link withoutWords} recognizes it. */
 const SAID = / The server said: "(?:[^"\\]|\\.)*"\./g;
 
-/** An error message without the server's own message, which only its connection's owner may read. */
+/** Only the owner of a connection may read the server's own message. */
 export function withoutWords(message: string): string {
   return message.replace(SAID, '');
 }
 
 /**
- * Converts an HTTP status of a response that is not MCP.
- *
  * @param location of a redirect; the `detail` of the error
  * @param words the server's own message, without secrets; empty without any
  * @param retryAfter its `Retry-After`: seconds or a date
@@ -363,7 +354,7 @@ export function fromHttpStatus(
   return failed(`answered ${status}, which is not an MCP answer.`);
 }
 
-/** Message about a redirect that was not followed. 307 and 308 within an origin are followed, at most three times. */
+/** 307 and 308 within an origin are followed, at most three times. */
 function redirected(status: number, { origin }: URL, location: string): string {
   const isKept = (status === 307 || status === 308) && location.startsWith(`${origin}/`);
   return isKept
@@ -371,7 +362,7 @@ function redirected(status: number, { origin }: URL, location: string): string {
     : `redirects to ${location}: connect to that address instead.`;
 }
 
-/** A 404 in which the endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
+/** The endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
 export function endpointGone(url: URL, reason: string): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   return new UpstreamError(
@@ -383,7 +374,6 @@ function triedPath(url: URL): string {
   return url.pathname.endsWith('/mcp') ? '/ or /sse' : '/mcp';
 }
 
-/** Error for a 2xx response that is not MCP. */
 export function notMcp(url: URL, contentType: string, text: string | null): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   if (contentType.includes('html')) {
@@ -405,7 +395,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
 }
 
 /**
- * Error for a response to a request that Slipway did not send; null for messages other than responses.
+ * Null for messages other than responses.
  *
  * @param where name of the server @param id of the request
  */
@@ -415,7 +405,7 @@ export function strayAnswer(where: string, id: number, head: object | null): Ups
   return unreadable(`${where} answered request ${id} ${idText}: a server must repeat the id of the request.`);
 }
 
-/** Error for a malformed response: the request might have run, and repeating it would hardly help. */
+/** The request might have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
   return new UpstreamError(message, { failure: 'unreadable' });
 }

@@ -23,9 +23,7 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
-/**
- * The id of an oversized response, read from its beginning and end; null without an id. Undefined for anything else.
- */
+/** Read from the beginning and end of the string; null without an id. Undefined for anything but a response. */
 export function idOfOversized(text: string): number | null | undefined {
   const [head, tail] = [text.slice(0, 1_000), text.slice(-1_000)];
   if (!/"jsonrpc"/.test(head + tail)) return undefined;
@@ -38,43 +36,41 @@ export function idOfOversized(text: string): number | null | undefined {
   return id === undefined ? null : Number(id);
 }
 
-/** Messages in a string: the elements of a batch, otherwise the string itself. */
+/** The elements of a batch, otherwise the string itself. */
 export function messagesIn(text: string): string[] {
   const spans = /^\s*\[/.test(text) && Array.isArray(jsonIn(text)) ? elements(text) : [];
   return spans.length === 0 ? [text] : spans.map((span) => slice(text, span));
 }
 
-/** JSON-RPC response to a server request; `id` and `result` are JSON text. */
+/** `id` and `result` are JSON text. */
 export function answerText(id: string, answer: ClientAnswer): string {
   const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
   return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
 }
 
-/** Error response to a server request. */
 export function errorAnswer(message: string, code: number = rpcCode.internalError): ClientAnswer {
   return { error: { code, message } };
 }
 
-/** Response to a server request that no client handles. */
 export function unansweredRequest(method: string): ClientAnswer {
   return errorAnswer(`This client does not answer ${method}`, rpcCode.methodNotFound);
 }
 
-/** JSON-RPC request or, without an id, notification; `params` is JSON text. */
+/** Writes a notification if `id` is null; `params` is JSON text. */
 export function requestText(id: number | null, method: string, params: string | undefined): string {
   const idPart = id === null ? '' : `"id":${id},`;
   const paramsPart = params === undefined ? '' : `,"params":${params}`;
   return `{"jsonrpc":"2.0",${idPart}"method":${JSON.stringify(method)}${paramsPart}}`;
 }
 
-/** The id of a response as Slipway issues it: a number, even if the peer sent it as a string. */
+/** A number, even if the peer sent it as a string. */
 export function numericId(id: unknown): unknown {
   return typeof id === 'string' && id.trim() !== '' ? Number(id) : id;
 }
 
 /**
- * Reply in `text` to the request `id`. An error without an id is accepted too: servers send it when they could not read
- * the request, and the HTTP exchange identifies the request.
+ * An error without an id is accepted too: servers send it when they could not read the request, and the HTTP exchange
+ * identifies the request.
  */
 export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
   if ('method' in head) return null;
@@ -94,10 +90,9 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
   return { text: reply, id: members(reply).get('id') ?? null, result: null, error, era };
 }
 
-/** Length of a peer's error that is shown. */
 const ERROR_CHARS_MAX = 500;
 
-/** A JSON-RPC error of a peer, whatever its form: its code if that is an integer, and its message. */
+/** The code if that is an integer, and the message. */
 export function toRpcError(
   value: unknown,
   defaultMessage = 'The MCP server sent an error without a message.',
@@ -123,7 +118,6 @@ function envelopeText(capabilities: Record<string, unknown>): string {
   return JSON.stringify(parts).slice(1, -1);
 }
 
-/** `params` with the envelope of a modern request prepended to its `_meta`. */
 export function withEnvelope(params: string | undefined, capabilities?: Record<string, unknown>): string {
   const added = capabilities ? envelopeText(capabilities) : plainEnvelope;
   if (params === undefined) return `{"_meta":{${added}}}`;
@@ -137,7 +131,7 @@ export function withEnvelope(params: string | undefined, capabilities?: Record<s
   return `{"_meta":{${added}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 
-/** A notification without its subscription id, which is valid only for one hop. */
+/** The subscription id is valid only for one hop. */
 export function withoutSubscriptionId(text: string): string {
   const params = text.includes(SUBSCRIPTION_ID) ? memberText(text, 'params') : undefined;
   if (!params?.startsWith('{')) return text;
@@ -148,7 +142,7 @@ export function withoutSubscriptionId(text: string): string {
   );
 }
 
-/** Position of the progress token in a request's params; null without one. */
+/** Null without a progress token. */
 export function progressTokenIn(params: string): Span | null {
   if (!params.includes('progressToken')) return null;
   const meta = members(params).get('_meta');
@@ -189,7 +183,7 @@ export function resultTypeOf({ text, result, era }: McpReply): string | null {
 }
 
 /**
- * The reply, if it is complete, for callers that cannot answer server requests.
+ * Used for callers that cannot answer server requests.
  *
  * @throws InputNeededError for `input_required`, UpstreamError for a task or an unknown type
  */
@@ -207,7 +201,7 @@ export function completeOrRefuse(reply: McpReply): McpReply {
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
 }
 
-/** The reply with an array member of its result rewritten; null from `rewrite` leaves it unchanged. Items are JSON text. */
+/** Items are JSON text; null from `rewrite` leaves the reply unchanged. */
 export function withList(
   reply: McpReply,
   member: string,
@@ -223,12 +217,12 @@ export function withList(
   return { ...reply, text: changed, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
 
-/** Beginning of a result of this service, and the position of its id. The id 0 is replaced by the caller's. */
+/** The id 0 is replaced by the caller's. */
 const BEFORE_ID = '{"jsonrpc":"2.0","id":';
 const HEAD = `${BEFORE_ID}0,"result":`;
 const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];
 
-/** Result of this service instead of an upstream. @param result JSON text */
+/** @param result JSON text */
 export function resultReply(result: string, era: Era = 'legacy'): McpReply {
   const text = `${HEAD}${result}}`;
   return { text, id: ID, result: [HEAD.length, text.length - 1], error: null, era };
@@ -239,20 +233,18 @@ export function isErrorResult({ text, result }: McpReply): boolean {
   return result !== null && /"isError"\s*:\s*true/.test(text) && memberText(slice(text, result), 'isError') === 'true';
 }
 
-/** Error of this service instead of an upstream. */
 export function errorReply(code: number, message: string): McpReply {
   const error = { code, message };
   const text = JSON.stringify({ jsonrpc: '2.0', id: 0, error });
   return { text, id: ID, result: null, error, era: 'legacy' };
 }
 
-/** Result of a built-in tool: structured content, and the same as text for models. @param structured JSON text */
+/** Structured content, and the same as text for models. @param structured JSON text */
 export function toolReply(structured: string, isError = false): McpReply {
   const content = JSON.stringify([{ type: 'text', text: structured }]);
   return resultReply(`{"content":${content},"structuredContent":${structured}${isError ? ',"isError":true' : ''}}`);
 }
 
-/** Failure of a built-in tool, with instructions for the model. */
 export function toolFailureReply(message: string): McpReply {
   return resultReply(JSON.stringify({ content: [{ type: 'text', text: message }], isError: true }));
 }

@@ -1,7 +1,5 @@
 import { VERSION } from '../../config/version.js';
 
-/** Names and numbers of the Model Context Protocol, and Slipway's own where it leaves them to implementations. */
-
 /** Revisions that begin with `initialize`, newest first; the first one is offered to upstreams. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'] as const;
 
@@ -14,7 +12,6 @@ export const PARALLEL = 8;
 /** Upper limit of the `ttlMs` that a server sends. */
 export const TTL_MS_MAX = 60 * 60_000;
 
-/** Members of a modern request's `params._meta`. */
 export const envelope = {
   version: 'io.modelcontextprotocol/protocolVersion',
   capabilities: 'io.modelcontextprotocol/clientCapabilities',
@@ -27,7 +24,6 @@ export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 /** `_meta` name of the minimum log level that a modern client requests. */
 export const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
-/** `clientInfo` sent to upstreams. */
 export const CLIENT_INFO = { name: 'slipway', version: VERSION };
 
 /**
@@ -64,7 +60,7 @@ export const rpcCode = {
   loop: -33006,
 } as const;
 
-/** `serverInfo` of an MCP server. Unknown fields are preserved. */
+/** Unknown fields are preserved. */
 export interface ServerInfo {
   name: string;
   version: string;
@@ -77,7 +73,6 @@ export interface ServerInfo {
 /** `legacy`: revisions that begin with `initialize`; `modern`: stateless, 2026-07-28 and later. */
 export type Era = 'legacy' | 'modern';
 
-/** Facts about an upstream from `initialize` or `server/discover`. */
 export interface UpstreamIdentity {
   era: Era;
   protocolVersion: string;

@@ -11,11 +11,7 @@ import {
   type ServerInfo,
 } from './protocol.js';
 
-/**
- * Params of `initialize`.
- *
- * @param capabilities client capabilities of the session's caller; none for a session that callers share
- */
+/** @param capabilities of the session's caller; none for a session that callers share */
 export function initializeParams(capabilities: Record<string, unknown> = {}): string {
   const { elicitation, sampling, roots } = capabilities;
   const served = { elicitation, sampling, roots, ...extrasOf(capabilities) };
@@ -25,16 +21,12 @@ export function initializeParams(capabilities: Record<string, unknown> = {}): st
 const ASKED = ['elicitation', 'sampling', 'roots'];
 const MODES = ['form', 'url', 'tools', 'context'];
 
-/** Size limit of a client's extensions and experimental capabilities as JSON text. */
 export const EXTRAS_BYTES_MAX = 1_024;
 
 /** Extension of MCP 2026-07-28 for tasks. Sessions have tasks of another form. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
-/**
- * `extensions` and `experimental` of a client's capabilities, as a session declares them to a server. Empty ones are
- * left out, and all of them above 1 KB of JSON text.
- */
+/** Empty ones are left out, and all of them above 1 KB of JSON text. */
 export function extrasOf({ extensions, experimental }: Record<string, unknown>): Record<string, unknown> {
   const { [TASKS_EXTENSION]: _tasks, ...passed } = record(extensions);
   const all = Object.entries({ extensions: passed, experimental: record(experimental) });
@@ -42,15 +34,14 @@ export function extrasOf({ extensions, experimental }: Record<string, unknown>):
   return Buffer.byteLength(JSON.stringify(extras)) > EXTRAS_BYTES_MAX ? {} : extras;
 }
 
-/** True if a client with these capabilities handles requests of a server. */
 export function canBeAsked(capabilities: Record<string, unknown>): boolean {
   return ASKED.some((name) => isObject(capabilities[name]));
 }
 
 /**
- * Profile of requests during which the client is not called, such as those for lists: some servers offer tools by the
- * capabilities of their client. Callers with the same capabilities share its session of a legacy upstream. Undefined
- * when there are none.
+ * The profile for requests during which the client is not called, such as those for lists: some servers offer tools by
+ * the capabilities of their client. Callers with the same capabilities share its session of a legacy upstream.
+ * Undefined without capabilities.
  */
 export function sharedProfile(era: Era, capabilities: Record<string, unknown>): CallerProfile | undefined {
   const pick = (value: object) => Object.fromEntries(MODES.filter((mode) => mode in value).map((mode) => [mode, {}]));
@@ -77,10 +68,8 @@ function serverInfo(value: unknown): ServerInfo {
 }
 
 /**
- * Parses an `initialize` result.
- *
  * @param host name of the server for error messages, or its URL
- * @throws UpstreamError when it is malformed, or names an unsupported protocol version
+ * @throws UpstreamError when the result is malformed, or names an unsupported protocol version
  */
 export function identityOfInitialize(result: unknown, { host }: { host: string }): UpstreamIdentity {
   const { protocolVersion, capabilities, instructions, serverInfo: info } = record(result);
@@ -104,14 +93,14 @@ export function identityOfInitialize(result: unknown, { host }: { host: string }
   };
 }
 
-/** Versions in a `server/discover` result; null without any. */
+/** Null without any versions. */
 export function versionsOfDiscover(result: unknown): unknown[] | null {
   const { supportedVersions } = record(result);
   return Array.isArray(supportedVersions) ? supportedVersions : null;
 }
 
 /**
- * Parses a `server/discover` result. A result without versions is treated as modern.
+ * A result without versions is treated as modern.
  *
  * @throws UpstreamError when the server supports none of our versions
  */

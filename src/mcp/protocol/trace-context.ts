@@ -22,8 +22,7 @@ export function traceHeaders(header: (name: string) => string | string[] | undef
 }
 
 /**
- * Params with the trace context in `_meta` (MCP 2026-07-28, trace context), for servers reached without headers. A
- * context set by the caller remains.
+ * Used for servers reached without headers (MCP 2026-07-28, trace context). A context set by the caller remains.
  *
  * @param params JSON text of an object
  */
