@@ -1,4 +1,3 @@
-/** One challenge of a `WWW-Authenticate` header (RFC 9110 section 11.6.1). */
 export interface Challenge {
   /** Lower case, since schemes are case-insensitive. */
   scheme: string;
@@ -19,7 +18,6 @@ export interface BearerChallenge {
   error: string | null;
 }
 
-/** Size limit of parsed challenge text. */
 export const CHALLENGE_CHARS_MAX = 8 * 1024;
 
 const TOKEN = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+)/.source;
@@ -33,19 +31,18 @@ const PARAM = new RegExp(
   'y',
 );
 
-/** A scheme, with credentials without a name (token68), as Negotiate has them. Some write a colon after it. */
+/** A scheme, with credentials without a name (token68), as Negotiate has them. */
 const SCHEME = new RegExp(`[ \\t,;]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\t]*(?=,|$)|:?(?=[ \\t,;]|$))`, 'y');
 
 /**
- * Parses all challenges in one or more `WWW-Authenticate` header values. A header may contain several challenges with
- * several parameters, both separated by commas; a name is that of a parameter exactly if a `=` follows it. Parsing of a
- * header stops at a malformed part and keeps what precedes it.
+ * A header may contain several challenges with several parameters, both separated by commas; a name is that of a
+ * parameter exactly if a `=` follows it. Parsing stops at a malformed part and keeps what precedes it.
  */
 export function parseChallenges(headers: readonly string[]): Challenge[] {
   return headers.flatMap((header) => challengesIn(header.slice(0, CHALLENGE_CHARS_MAX)));
 }
 
-/** Merges the `Bearer` challenges: the first scope and error of them; null without any. */
+/** The first scope and error of the `Bearer` challenges; null without any. */
 export function bearerChallenge(headers: readonly string[]): BearerChallenge | null {
   const bearers = parseChallenges(headers).filter(({ scheme }) => scheme === 'bearer');
   if (bearers.length === 0) return null;
@@ -55,7 +52,7 @@ export function bearerChallenge(headers: readonly string[]): BearerChallenge | n
   return { resourceMetadata: valuesOf('resource_metadata'), scope, error };
 }
 
-/** Returns the header as a list, limited in size because the upstream controls it. */
+/** Limited in size because the upstream controls the header. */
 export function challengeHeaders(header: string | string[] | undefined): string[] {
   let charsLeft = CHALLENGE_CHARS_MAX;
   return ([] as string[]).concat(header ?? []).flatMap((value) => {

@@ -16,7 +16,6 @@ interface AuthorizationRequest extends Pick<AuthorizationTarget, 'server' | 'res
   state: string;
 }
 
-/** Slipway's client registration at an authorization server. */
 export interface OAuthClientIdentity {
   clientId: string;
   clientSecret: string | null;
@@ -33,7 +32,6 @@ const RAW_BASIC = 'client_secret_basic, not encoded';
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['none', 'client_secret_post', 'client_secret_basic', RAW_BASIC]);
 
-/** Client metadata for registrations and for Slipway's client id metadata document. */
 export function clientMetadata(redirectUri: string, authMethod: string): OAuthClientMetadata {
   return {
     client_name: 'Slipway',
@@ -46,7 +44,7 @@ export function clientMetadata(redirectUri: string, authMethod: string): OAuthCl
 }
 
 /**
- * Registers a client (RFC 7591).
+ * Registers the client by RFC 7591.
  *
  * @throws OAuthClientNeededError when the server does not offer registration or rejects this client; OAuthSetupError
  * when it cannot be reached now. Both contain the server's reason
@@ -116,10 +114,7 @@ function refusalReason(error: unknown): string {
   return reason === '' ? `it answered ${error.status}.` : `${visible(reason, 300)} (status ${error.status}).`;
 }
 
-/**
- * Client authentication at the token endpoint. Replaces the SDK's, which does not encode id and secret as RFC 6749
- * section 2.3.1 requires.
- */
+/** Replaces the SDK's authentication, which does not encode id and secret as RFC 6749 section 2.3.1 requires. */
 export function clientAuthentication(
   client: OAuthClientIdentity,
   server: AuthorizationServer,
@@ -146,8 +141,8 @@ export function clientAuthentication(
 }
 
 /**
- * The method to try once after a server rejected a client with Basic; null without one. Some accept the secret by Basic
- * only without encoding, and some only in the form.
+ * Null without another method. Some servers accept the secret by Basic only without encoding, and some only in the
+ * form.
  */
 export function otherMethod({ clientId, clientSecret, authMethod }: OAuthClientIdentity, server: AuthorizationServer) {
   const isBasic = authMethod === null || authMethod === 'client_secret_basic';
@@ -175,7 +170,7 @@ export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMet
   };
 }
 
-/** Authorization URL, and the PKCE code verifier that proves that the code was issued to Slipway (RFC 7636). */
+/** The PKCE code verifier proves that the code was issued to Slipway (RFC 7636). */
 export async function authorizationUrl(request: AuthorizationRequest): Promise<{ url: string; codeVerifier: string }> {
   const { server, client, redirectUri, resource, scopes, state } = request;
   const { authorizationUrl: url, codeVerifier } = await sdk().startAuthorization(server.issuer, {

@@ -1,11 +1,10 @@
 /**
- * Finds the authorization server of an MCP server, with everything required to authorize, refresh and revoke.
+ * Finds the authorization server of an MCP server.
  *
  * Order: the URLs in the challenges (`WWW-Authenticate: Bearer resource_metadata=…`), the well-known protected resource
  * metadata (RFC 9728), or the server's own origin without them (MCP 2025-03-26); then the metadata of the authorization
  * server (RFC 8414, OpenID Connect Discovery). A server without either has the default endpoints `/authorize`, `/token`
- * and `/register`, if its token endpoint responds like one. At most four authorization servers and four URLs of
- * challenges are tried, first the servers at which Slipway has a client.
+ * and `/register`, if its token endpoint responds like one.
  *
  * Every problem is an OAuthSetupError that names what is missing or invalid, and where: no PKCE with S256 (unless
  * listed in `OAUTH_PKCE_UNANNOUNCED`), an issuer other than announced, a resource that is not the called server,
@@ -32,7 +31,6 @@ const TRIED_MAX = 4;
 /** Error codes with which a token endpoint rejects a request without a code (RFC 6749 section 5.2). */
 const TOKEN_ERRORS: ReadonlySet<unknown> = new Set(['invalid_request', 'invalid_client', 'invalid_grant']);
 
-/** Stored metadata of an authorization server: everything required to authorize, refresh and revoke. */
 export interface AuthorizationServer {
   /** Issuer as spelled in its document, or as the owner chose it; compared as a string, never as a URL. */
   issuer: string;
@@ -42,7 +40,7 @@ export interface AuthorizationServer {
   tokenEndpoint: string;
   registrationEndpoint: string | null;
   revocationEndpoint: string | null;
-  /** Announced methods; null if unspecified. */
+  /** Null if unspecified. */
   tokenEndpointAuthMethods: string[] | null;
   /** Supports client id metadata documents (CIMD): a URL as the client id. */
   readsClientDocuments: boolean;
@@ -79,7 +77,7 @@ export interface DiscoveryRequest {
   chosen?: { issuer?: string; scopes?: readonly string[] };
 }
 
-/** Discovers the authorization server of an MCP server. @throws OAuthSetupError */
+/** @throws OAuthSetupError */
 export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest): Promise<AuthorizationTarget> {
   const upstream = new URL(request.upstreamUrl);
   const challenge = bearerChallenge(request.challenge);
@@ -144,9 +142,8 @@ export async function discoverTarget(fetch: FetchLike, request: DiscoveryRequest
 }
 
 /**
- * Fetches the metadata from the URLs in the challenges, otherwise from the well-known URLs; the first that describes
- * this resource is used. Relative URLs are resolved at the upstream's origin. An HTML page in place of a document (from
- * sites that serve one at every path) is treated as a missing one.
+ * Reads the URLs in the challenges, otherwise the well-known URLs, and uses the first document that describes this
+ * resource. Relative URLs are resolved at the upstream's origin.
  */
 async function findResource(
   fetch: FetchLike,
@@ -177,9 +174,8 @@ async function findResource(
 }
 
 /**
- * Metadata of an issuer; null without any. Tries all URLs: a document with PKCE can exist next to one without it. An
- * issuer announced with a trailing slash whose metadata has none, or the other way round, gets the spelling of its
- * metadata.
+ * Null without metadata. Tries all URLs: a document with PKCE can exist next to one without it. An issuer announced
+ * with a trailing slash whose metadata has none, or the other way round, gets the spelling of its metadata.
  *
  * @param isChosen true if the document may name any issuer
  */
@@ -228,8 +224,8 @@ async function findServer(
 }
 
 /**
- * Authorization server at the default endpoints of MCP 2025-03-26, which requires PKCE of every server; null unless the
- * token endpoint rejects a request as RFC 6749 describes.
+ * The default endpoints of MCP 2025-03-26, which requires PKCE of every server; null unless the token endpoint rejects
+ * a request as RFC 6749 describes.
  */
 async function defaultServer(fetch: FetchLike, { origin }: URL): Promise<AuthorizationServer | null> {
   const tokenEndpoint = `${origin}/token`;
@@ -303,13 +299,13 @@ function optionalEndpoint(endpoint: string | undefined, issuer: string): string 
   return endpoint === undefined ? null : checkedEndpoint(endpoint, issuer);
 }
 
-/** Requires the announced resource to be the called server, or a parent path on the same origin. */
+/** Or a parent path of the called server on the same origin. */
 function checkedResource(resource: string, upstream: URL): string {
   let isAllowed = false;
   try {
     isAllowed = sdk().checkResourceAllowed({ requestedResource: upstream, configuredResource: resource });
   } catch {
-    // Not a URL of a host.
+    // This is not a URL of a host.
   }
   // Servers mounted under a path name it with a trailing slash.
   if (isAllowed || isSameButSlash(resource, canonicalUrl(upstream))) return checkedText(resource, 'resource');
@@ -319,7 +315,6 @@ function checkedResource(resource: string, upstream: URL): string {
   );
 }
 
-/** True for two URLs that differ only by a trailing slash. */
 function isSameButSlash(url: string, other: string): boolean {
   return url === `${other}/` || other === `${url}/`;
 }
@@ -331,19 +326,17 @@ function canonicalUrl(upstream: URL): string {
   return url.pathname === '/' && url.search === '' ? url.origin : url.href;
 }
 
-/** Scopes in the syntax of RFC 6749; null when none remain. */
+/** Null when no valid scope remains. */
 function scopesOf(text: string | null): string | null {
   const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;
 }
 
-/** Members without which a document is useless. */
 const required = { resource: ['resource'], server: ['issuer', 'authorization_endpoint', 'token_endpoint'] } as const;
 
 /**
- * Converts a 200 without such a document to a 404, so that the next URL is tried, and records the problem in `faults`;
- * reduces a document to the members that are used. Throws for server errors: a temporary failure must not be treated as
- * missing metadata.
+ * Converts a 200 without such a document to a 404, so that the next URL is tried, and records the problem in `faults`.
+ * Throws for server errors: a temporary failure must not be treated as missing metadata.
  */
 function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: string[]): FetchLike {
   return async (url, init) => {

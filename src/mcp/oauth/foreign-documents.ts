@@ -2,10 +2,10 @@
  * Documents of other parties: metadata of resources and authorization servers (RFC 9728, RFC 8414, OpenID Connect
  * Discovery), registrations (RFC 7591), tokens and errors of token endpoints (RFC 6749 sections 5.1 and 5.2).
  *
- * A document is reduced to the members that are used here, each in its own type, before a library reads it: null, an
- * empty string, an empty list and a member of a wrong type are treated as absent, and unknown members are ignored, as
- * these specifications require. A string of digits is read as a number, one string in place of a list as a list of one,
- * and form-encoded responses of a token endpoint are read too.
+ * A document is reduced to the members that are used here, before a library reads it: null, an empty string, an empty
+ * list and a member of a wrong type are treated as absent, as these specifications require. A string of digits is read
+ * as a number, one string in place of a list as a list of one, and form-encoded responses of a token endpoint are read
+ * too.
  */
 import { isObject, withoutBom } from '../../platform/text/json.js';
 
@@ -54,7 +54,6 @@ const forms = {
 
 export type DocumentKind = keyof typeof forms;
 
-/** The members that a document has, with their values. */
 export type ForeignDocument<Kind extends DocumentKind> = {
   [Name in keyof (typeof forms)[Kind]]?: (typeof forms)[Kind][Name] extends 'texts'
     ? string[]
@@ -65,7 +64,7 @@ export type ForeignDocument<Kind extends DocumentKind> = {
         : string;
 };
 
-/** Parses a document; null when the string is not an object. */
+/** Null when the string is not an object. */
 export function readDocument<Kind extends DocumentKind>(kind: Kind, text: string): ForeignDocument<Kind> | null {
   let value: unknown;
   try {

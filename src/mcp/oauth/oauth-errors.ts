@@ -15,7 +15,6 @@ export class NoAuthorizationServerError extends OAuthSetupError {}
  */
 export class OAuthClientNeededError extends OAuthSetupError {
   constructor(
-    /** Issuer as spelled in its metadata. */
     readonly issuer: string,
     message: string,
   ) {
@@ -34,9 +33,7 @@ export class OAuthFetchError extends Error {}
  */
 export class TokenRefusedError extends Error {
   constructor(
-    /** Error code, such as `invalid_grant`. */
     readonly code: string,
-    /** Host of the token endpoint. */
     readonly host: string,
     /** The code, and the server's own message if it sent one. */
     readonly words = code,
@@ -54,7 +51,7 @@ export class TokenEndpointUnreachableError extends Error {}
  */
 export class UnclearRefusalError extends TokenEndpointUnreachableError {}
 
-/** The message about a page with status 403 or 503 in place of a response of OAuth or MCP; null for other responses. */
+/** Null for other responses than a page with status 403 or 503. */
 export function blockedBy(host: string, status: number, contentType: string | null): string | null {
   if ((status !== 403 && status !== 503) || mediaTypeOf(contentType ?? '') !== 'text/html') return null;
   return `${host} answered ${status} with a web page: a firewall or proxy answered in its place. Ask whoever runs it to let Slipway through.`;

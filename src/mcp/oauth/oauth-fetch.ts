@@ -6,17 +6,17 @@ import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/
 import { boundExceeded } from '../../platform/text/json-bounds.js';
 import { OAuthFetchError } from './oauth-errors.js';
 
-/** Size limit of a response; real documents have a few kilobytes. */
+/** Real documents have a few kilobytes. */
 export const DOCUMENT_BYTES_MAX = 1024 * 1024;
 
-/** Timeout of one request, with redirects and body. */
+/** Includes redirects and the body. */
 export const FETCH_MS_MAX = 10_000;
 
 const REDIRECTS_MAX = 3;
 
 /**
- * `fetch` for OAuth requests, through the egress policy. GET follows at most three redirects, each checked by the
- * policy and never from https to http. POST carries credentials and follows none.
+ * Uses the egress policy. GET follows at most three redirects, each checked by the policy and never from https to http.
+ * POST carries credentials and follows none.
  *
  * @param signal limits all requests together, in addition to 10 s for each
  * @throws OAuthFetchError; an HTTP status is not a failure
@@ -55,14 +55,13 @@ function isGet(init: RequestInit): boolean {
   return (init.method ?? 'GET').toUpperCase() === 'GET';
 }
 
-/** Request bodies the SDK sends: JSON or a form. */
 function textOf(body: NonNullable<RequestInit['body']>): string {
   if (typeof body === 'string') return body;
   if (body instanceof URLSearchParams) return body.toString();
   throw new TypeError('Only text and forms are sent');
 }
 
-/** The URL without its query, which can be secret. */
+/** The query can be secret. */
 function placeOf(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 200);
 }

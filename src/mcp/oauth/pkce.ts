@@ -6,8 +6,7 @@ const KNOWN_ISSUERS = [
 ];
 
 /**
- * True when the issuer supports PKCE with S256 without announcing it. In a pattern, `*` matches one host label, or any
- * path; if `*` matched dots or slashes, it could match a foreign host.
+ * In a pattern, `*` matches one host label, or any path; if `*` matched dots or slashes, it could match a foreign host.
  *
  * @param patterns issuer URLs, such as `https://login.microsoftonline.com/*`; null for the built-in list
  */

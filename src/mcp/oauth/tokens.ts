@@ -18,28 +18,24 @@ import { sdk } from './sdk.js';
  */
 export interface AuthAdapter {
   /**
-   * URL at which a user signs in, with an S256 PKCE challenge.
+   * The challenge is PKCE with S256.
    *
    * @throws TokenEndpointUnreachableError
    */
   authorizationUrl(ask: { callbackUrl: string; state: string; codeChallenge: string }): Promise<string>;
   /** @throws TokenRefusedError, TokenEndpointUnreachableError */
   exchangeCode(grant: { code: string; callbackUrl: string; codeVerifier: string }): Promise<TokenSet>;
-  /**
-   * Refreshes tokens. The returned refresh token replaces the old one. @throws TokenRefusedError,
-   * TokenEndpointUnreachableError
-   */
+  /** The returned refresh token replaces the old one. @throws TokenRefusedError, TokenEndpointUnreachableError */
   refreshToken(refreshToken: string): Promise<TokenSet>;
 }
 
-/** Tokens issued by an authorization server. */
 export interface TokenSet {
   accessToken: string;
-  /** Refresh token; without one (null) the authorization expires with the access token. */
+  /** Null if the authorization expires with the access token. */
   refreshToken: string | null;
-  /** Lifetime; null if unspecified. */
+  /** Null if unspecified. */
   expiresInSeconds: number | null;
-  /** Granted scopes; null if unspecified. */
+  /** Null if unspecified. */
   scopes: string | null;
   /** Set if the server issued them only without `resource`: later requests omit it too. */
   withoutResource?: true;
@@ -50,7 +46,6 @@ export interface TokenSet {
 export interface TokenContext {
   server: AuthorizationServer;
   client: OAuthClientIdentity;
-  /** Empty for a server that rejects the parameter. */
   resource: string;
   /** Scopes to name in a refresh; absent for the granted ones (RFC 6749 section 6). */
   scopes?: string;
@@ -81,11 +76,7 @@ const FINAL_REFUSALS: ReadonlySet<string> = new Set([
   'incorrect_client_credentials',
 ]);
 
-/**
- * Exchanges an authorization code.
- *
- * @throws TokenRefusedError, TokenEndpointUnreachableError
- */
+/** @throws TokenRefusedError, TokenEndpointUnreachableError */
 export function exchangeCode(
   fetch: FetchLike,
   context: TokenContext,
@@ -98,7 +89,7 @@ export function exchangeCode(
 }
 
 /**
- * Requests a new access token. The result contains the refresh token to store: a rotated one, or the one sent.
+ * The result contains the refresh token to store: a rotated one, or the one sent.
  *
  * @param scopes the granted ones, for a server that rejects a refresh without them
  * @throws TokenRefusedError, TokenEndpointUnreachableError
@@ -113,7 +104,7 @@ export function refreshTokens(
   return requestTokens(fetch, context, refresh, scopes);
 }
 
-/** Revokes a token at the server (RFC 7009). False when the server was unreachable or rejected the request. */
+/** Sends a request of RFC 7009. False when the server was unreachable or rejected it. */
 export async function revokeToken(
   fetch: FetchLike,
   { server, client }: Omit<TokenContext, 'resource'>,
@@ -140,7 +131,6 @@ export function dueInSeconds(expiresInSeconds: number): number {
   return expiresInSeconds - Math.min(Math.max(60, expiresInSeconds / 10), expiresInSeconds / 2);
 }
 
-/** True when the server rejected the client, not the grant. */
 export function isClientRefusal({ code }: TokenRefusedError): boolean {
   return code === 'invalid_client' || code === 'unauthorized_client' || code === 'incorrect_client_credentials';
 }
@@ -148,9 +138,9 @@ export function isClientRefusal({ code }: TokenRefusedError): boolean {
 type TokenRequest = (issuer: string, options: ReturnType<typeof sdkOptions>) => Promise<OAuthTokens>;
 
 /**
- * Requests tokens. A server might reject a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh
- * without `scope`, or the form of the client's credentials. The request is then sent once without it or in the other
- * form, which the result names.
+ * A server might reject a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh without `scope`, or
+ * the form of the client's credentials. The request is then sent once without it or in the other form, which the result
+ * names.
  */
 async function requestTokens(
   fetch: FetchLike,
@@ -203,7 +193,6 @@ async function requestOnce(fetch: FetchLike, context: TokenContext, request: Tok
   return { ...tokens, scopes: /^[\x20-\x7e]{1,4000}$/.test(answer.scope ?? '') ? (answer.scope ?? null) : null };
 }
 
-/** Messages with which servers reject an unknown client, whatever the code. */
 const UNKNOWN_CLIENT =
   /client[\s_-]*(?:id)?[\s_-]*(?:was|is)?[\s_-]*(?:not[\s_-]*found|unknown|unrecognized)|(?:unknown|unrecognized|invalid|no such)[\s_-]*client/i;
 
@@ -240,8 +229,8 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
 }
 
 /**
- * Validates tokens from outside; scopes are unknown. Null when the access token does not fit a header, or a token is
- * longer than 32 KB. A lifetime that is not a positive number is treated as unspecified.
+ * Null when the access token does not fit a header, or a token is longer than 32 KB. A lifetime that is not a positive
+ * number is treated as unspecified.
  */
 export function tokenSetOf(response: {
   accessToken?: unknown;
