@@ -16,25 +16,22 @@ export interface Instance {
   readonly dispatcher: Dispatcher;
   /** Resolves on exit for any reason. Never rejects. */
   readonly exited: Promise<InstanceExit>;
-  /** Resolves when the event loop responds. @throws when it does not within `timeoutMs` */
+  /** @throws when the event loop does not respond within `timeoutMs` */
   ping(timeoutMs: number): Promise<void>;
-  /** Stops it, by force after `graceMs`. Resolves on exit. Never rejects. */
+  /** Kills the program after `graceMs`. Resolves on exit. Never rejects. */
   stop(graceMs: number): Promise<void>;
-  /** Kills it immediately. */
   kill(): void;
 }
 
-/** Writes a log line about one program. Never throws. */
+/** Never throws. */
 export type ProgramLog = (level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }) => void;
 
-/** Start parameters besides the program. */
 export interface EngineContext {
   limits: ProgramLimits;
   /** Empty folder for this start, mode 0700; its creator removes it after the exit. */
   runDir: string;
   /** Folder for the owner's session data, across versions and restarts. Created on demand. */
   stateDir: string;
-  /** Writes a log line with the names of the program. */
   log: ProgramLog;
   /** Blanks the secrets of the program in its output: call it before a string is cut. */
   redact: (text: string) => string;
@@ -42,7 +39,7 @@ export interface EngineContext {
   onTrace(trace: Trace): void;
 }
 
-/** Runs programs of one kind. Another runtime (containers, Cloudflare) is another implementation. */
+/** Another runtime (containers, Cloudflare) is another implementation. */
 export abstract class Engine {
   abstract readonly name: EngineName;
 
@@ -61,7 +58,7 @@ export abstract class Engine {
 
 const NO_BUNDLES = 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
 
-/** The engines of this process. Only that of bundles can be absent. */
+/** Only the engine of bundles can be absent. */
 export class Engines {
   constructor(readonly all: readonly Engine[]) {}
 
@@ -72,7 +69,6 @@ export class Engines {
     return engine;
   }
 
-  /** Null if programs of this engine run here; otherwise the reason and a remedy for the operator. */
   async whyNot(name: EngineName): Promise<string | null> {
     const engine = this.all.find((candidate) => candidate.name === name);
     return engine ? engine.whyNot() : NO_BUNDLES;

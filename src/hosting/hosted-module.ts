@@ -1,10 +1,9 @@
 /**
- * Static check of an uploaded ES module, without running it: its form (a factory function, or an object with `fetch`),
- * its exports, whether it is stateful, and its imports.
+ * Static check of an uploaded ES module, without running it: its form, its exports, whether it is stateful, and its
+ * imports.
  *
- * `module-outline.ts` parses the top level with acorn; this file turns the outline into facts, or into a message for
- * the publisher. A module of 10 MB takes seconds of CPU and up to a gigabyte of memory, so the publish pipeline calls
- * it in a process of its own (`module-check.process.ts`).
+ * A module of 10 MB takes seconds of CPU and up to a gigabyte of memory, so the publish pipeline calls it in a process
+ * of its own (`module-check.process.ts`).
  *
  * Rejected (InvalidModuleError): syntax errors with their line, nesting too deep to parse, CommonJS, no default export
  * or one that is neither function nor object with `fetch`, and imports other than Node's built-ins and workerd's.
@@ -20,7 +19,6 @@ export interface ModuleFacts {
    * `factory`: the default export is a function; `fetch`: an object with `fetch`; `unknown`: known only at run time.
    */
   form: 'factory' | 'fetch' | 'unknown';
-  /** Names of its exports, including `default`. */
   exports: string[];
   /** Value of the export `stateful`; null when absent or not a boolean literal. */
   stateful: boolean | null;
@@ -34,10 +32,8 @@ const RUNTIME_IMPORT = /^(?:cloudflare|workerd):|^workerd$/;
 /** Acorn's message on stack overflow, at some 800 nested brackets or 4,000 chained operators. */
 const STACK_FAULT = 'Not enough stack space to parse input';
 
-/** Limit of imports named in an error. */
 const SHOWN_IMPORTS_MAX = 5;
 
-/** Checks the ES module of a hosted release without running it. */
 export function checkModule(source: string, provided?: RegExp): ModuleFacts {
   const text = source.replace(/^\uFEFF/, '');
   const outline = parse(text);

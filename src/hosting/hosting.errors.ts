@@ -2,12 +2,11 @@ import { DomainError, errorOf, type ErrorKind } from '../platform/errors/domain-
 import { Serializable } from '../platform/internal-http/error-codec.js';
 import type { RuntimeOutcome } from './hosting.types.js';
 
-/** Reason of a rejected request: concurrency limit, back-off after crashes, failed start, or no slot for a program. */
 export type RefusalReason = 'busy' | 'resting' | 'start' | 'unavailable';
 
 /**
- * A program did not respond. The message states the problem and a remedy, and names no machine. Callers read it, so it
- * repeats nothing that the program printed or threw.
+ * The message states the problem and a remedy, and names no machine. Callers read it, so it repeats nothing that the
+ * program printed or threw.
  */
 export abstract class HostedFailure extends DomainError {
   abstract readonly outcome: RuntimeOutcome;
@@ -32,10 +31,8 @@ function refusedBy<Kind extends ErrorKind>(refusal: RefusalReason, kind: Kind, c
   return Refused;
 }
 
-/** The module of a hosted release is invalid; the message says where and why. */
 export class InvalidModuleError extends errorOf('invalid', 'invalid_module') {}
 
-/** No process runs hosted code, or this kind of it. */
 @Serializable()
 export class HostingUnavailableError extends refusedBy('unavailable', 'unavailable', 'hosting_unavailable') {}
 
@@ -75,7 +72,6 @@ export class ProgramRestingError extends refusedBy('resting', 'unavailable', 'up
   }
 }
 
-/** The program is at its limit of concurrent requests, or its account at that of running programs. */
 @Serializable()
 export class ProgramBusyError extends refusedBy('busy', 'rate_limited', 'rate_limited') {
   override readonly retryAfterSeconds = 1;
@@ -95,7 +91,6 @@ export class LimitExceededError extends HostedFailure {
   }
 }
 
-/** The program's process exited while it worked on the request. */
 @Serializable()
 export class ProgramCrashedError extends HostedFailure {
   readonly kind = 'upstream';
@@ -103,7 +98,7 @@ export class ProgramCrashedError extends HostedFailure {
   readonly outcome = 'exception';
 }
 
-/** The failure of a hosted program behind an error of a caller; null for any other failure. */
+/** Null for any other failure. */
 export function hostedFailureIn(error: unknown): HostedFailure | null {
   for (let cause = error, hops = 0; cause instanceof Error && hops < 4; hops += 1) {
     if (cause instanceof HostedFailure) return cause;
@@ -112,7 +107,6 @@ export function hostedFailureIn(error: unknown): HostedFailure | null {
   return null;
 }
 
-/** The message of a failure for the owner of the program: if it does not start, its output. */
 export function messageForOwner(failure: Error): string {
   const hosted = hostedFailureIn(failure);
   return (hosted instanceof ProgramStartError && hosted.output) || failure.message;

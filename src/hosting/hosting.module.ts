@@ -16,7 +16,6 @@ const sandbox = { provide: Sandbox, inject: [Env], useFactory: (env: Env) => new
 
 const host = lazyPart('host', async () => (await import('./runtime/runtime.parts.js')).host);
 
-/** Access to hosted programs from every process, and the runtime in processes with the role `host`. */
 @Global()
 @Module({})
 export class HostingModule {

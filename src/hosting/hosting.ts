@@ -3,9 +3,8 @@
  * interface; `runtime/` runs programs in this process, `cluster/` finds the process, `worker/` and `bundle/` are the
  * two engines, `egress/` is the programs' way out, `sandbox/` their isolation.
  *
- * A module that owns programs provides a `ProgramOwner` for its kind. It provides files and values, limits how many
- * programs an account may run, and receives the observations of the runtime. Callers know `Hosting` only: `dispatch`
- * sends one HTTP request to a program somewhere in the service and starts it when needed.
+ * A module that owns programs provides a `ProgramOwner` for its kind. Callers know `Hosting` only: `dispatch` sends one
+ * HTTP request to a program somewhere in the service and starts it when needed.
  *
  * Failures arrive at the handler as HostedFailures, which state whether the request might have run; nothing is thrown.
  * A deleted owner is forgotten with its state, and a new version replaces the old one when it is ready.
@@ -26,7 +25,6 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
 import { partsOf } from '../platform/parts.js';
 
-/** Implemented by a module that owns programs, for the runtime. */
 export interface ProgramOwner {
   /**
    * Provides a program while `use` runs; its file exists only meanwhile.
@@ -34,12 +32,9 @@ export interface ProgramOwner {
    * @throws ProgramStartError when it no longer exists
    */
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
-  /** Current values of a program. @throws ProgramStartError when it no longer exists */
+  /** @throws ProgramStartError when the program no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
-  /**
-   * The account of a program, and how many of the account's programs may run in one process; null when the program no
-   * longer exists.
-   */
+  /** Null when the program no longer exists. The number limits the account's programs in one process. */
   quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
   /** Names for a log line. Never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
@@ -65,13 +60,13 @@ export class ProgramOwners implements OnModuleInit {
     return this.owners[kind];
   }
 
-  /** The ids of a program and the names of its server or connection, for a rare log line. Never rejects. */
+  /** Never rejects. */
   async namesOf(ref: ProgramRef): Promise<object> {
     const names = await this.ownerOf(ref.kind).namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
   }
 
-  /** Writes a log line about a program, with its names. Never throws. */
+  /** Never throws. */
   log(ref: ProgramRef, level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }): void {
     void this.namesOf(ref).then((names) => this.logger[level]({ ...entry, ...names }));
   }
@@ -80,44 +75,41 @@ export class ProgramOwners implements OnModuleInit {
 /** Sends requests to hosted programs anywhere in the service. Starts programs on demand and enforces limits. */
 export abstract class Hosting {
   /**
-   * Sends one request. Failures go to the handler as a HostedFailure, or as an undici error when the response breaks;
-   * never throws. Starts the program if it is not running.
+   * Failures go to the handler as a HostedFailure, or as an undici error when the response breaks; never throws. Starts
+   * the program if it is not running.
    */
   abstract dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void;
 
-  /** Null if programs of this engine run; otherwise the reason and a remedy for the operator. */
   abstract whyNot(engine: EngineName): Promise<string | null>;
 
-  /** Stops all versions of a deleted owner and removes its state. Never rejects. */
+  /** Also removes the state of the owner. Never rejects. */
   abstract forget(ownerId: string): Promise<void>;
 
-  /** Makes another version of this owner current: older ones stop after their requests. Never rejects. */
+  /** Older versions stop after their requests. Never rejects. */
   abstract current(ref: ProgramRef): Promise<void>;
 
   /**
    * Restarts an owner's program if its secrets or egress rules changed since the start; the old instance stops after
-   * its requests. Unchanged programs continue. Resets the back-off after crashes. Never rejects.
+   * its requests. Resets the back-off after crashes. Never rejects.
    */
   abstract renew(ownerId: string): Promise<void>;
 }
 
-/** Programs of this process. Callers use {@link Hosting} for programs anywhere. */
+/** Callers use {@link Hosting} for programs anywhere. */
 export abstract class LocalHosting extends Hosting {
   /**
-   * Stops every stateful program, since another host may start it: running requests get `graceMs`, then the process is
-   * killed. The caller sends no more requests meanwhile; later requests start the programs again. Resolves when no such
-   * process is left. Never rejects.
+   * Another host may start these programs: running requests get `graceMs`, then the process is killed. The caller sends
+   * no more requests meanwhile; later requests start the programs again. Resolves when no such process is left. Never
+   * rejects.
    */
   abstract endStateful(graceMs: number): Promise<void>;
 
-  /** Owners with state in this process' data folder. @throws file system errors */
+  /** @throws file system errors */
   abstract ownersWithState(): Promise<string[]>;
 
-  /** Number of programs that run here, by account. */
   abstract livePrograms(): Record<string, number>;
 }
 
-/** Returns a handler that passes everything on to this one. */
 export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (...args) => handler.onRequestStart?.(...args),
@@ -129,8 +121,8 @@ export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.Dispa
 }
 
 /**
- * A forwarded request. The caller controls it through the controller of the current attempt. The raw headers are
- * hidden, since they include hop-by-hop ones.
+ * The caller controls it through the controller of the current attempt. The raw headers are hidden, since they include
+ * hop-by-hop ones.
  */
 export abstract class ForwardedRequest implements Dispatcher.DispatchController {
   aborted = false;
@@ -140,7 +132,7 @@ export abstract class ForwardedRequest implements Dispatcher.DispatchController 
   readonly rawTrailers = null;
   protected inner: Dispatcher.DispatchController | null = null;
 
-  /** Aborts the request because its caller disconnected. Idempotent. */
+  /** Idempotent. */
   abort(reason: Error): void {
     if (this.aborted) return;
     this.aborted = true;

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import { RESERVED_SEGMENT } from '../config/published-clients.js';
 
-/** Kind of a program's owner: the hosted release of a server, or the module of a connection. */
 export type ProgramKind = 'release' | 'source';
 
 /** Identifies one version of a program, with the facts that decide where it may run. */
@@ -22,16 +21,14 @@ export type EngineName = 'worker' | 'bundle';
 /** Changeable inputs of a program. Contains secrets in clear. */
 export type ProgramValues = Pick<Program, 'secrets' | 'egressAllow'>;
 
-/** How many programs of an account may run in one process. */
 export interface ProgramQuota {
   accountId: string;
   max: number;
 }
 
-/** All inputs of a program's start. Contains secrets in clear: load it late, discard it early, never log it. */
+/** Contains secrets in clear: load it late, discard it early, never log it. */
 export interface Program {
   ref: ProgramRef;
-  /** Local file, present during the start: the ES module (`worker`) or the bundle's zip (`bundle`). */
   file: string;
   /** Secrets by name, passed as bindings (`worker`) or environment (`bundle`). */
   secrets: Record<string, string>;
@@ -46,7 +43,6 @@ export interface ProgramLimits {
   cpuMs: number;
   /** Time from the request to the end of its response, except for event streams. */
   wallMs: number;
-  /** Memory that its code may allocate. */
   memoryMb: number;
   responseBytes: number;
   /** Size of console lines and exceptions of one request. */
@@ -61,10 +57,8 @@ export interface ProgramLimits {
  */
 export const MEMORY_BASE_MB = 128;
 
-/** One HTTP request to a program. */
 export interface HostedRequest {
   method: string;
-  /** Path and query, as the code sees them. */
   path: string;
   /** Lower-case names. `host` is the program's own host name. */
   headers: Record<string, string | string[]>;
@@ -73,7 +67,6 @@ export interface HostedRequest {
   isStream: boolean;
 }
 
-/** Outcome of a request as the runtime observed it, where the caller cannot. */
 export type RuntimeOutcome =
   | 'ok'
   | 'exception'
@@ -97,12 +90,10 @@ export const LINE_BYTES = 16;
 /** Limit of finished requests of one program that are remembered for late output; the oldest is forgotten. */
 export const ENDED_MAX = 10_000;
 
-/** Text of the line that replaces those above the limit of one request. */
 export function cutLine(logBytes: number): string {
   return `Lines were left out: one request may log ${Math.floor(logBytes / 1_024)} KB.`;
 }
 
-/** Exception of the code, or the reason for its termination. */
 export interface TraceException {
   /** ms since 1970. */
   at: number;

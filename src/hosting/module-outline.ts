@@ -1,13 +1,10 @@
 /**
- * Parser for the top level of an ES module: exports, imports and the declared values of variables. It is acorn with two
- * changes against hostile modules of 10 MB.
+ * Acorn with two changes against hostile modules of 10 MB.
  *
  * Syntax trees of statements are dropped as soon as they are read, since they would take some hundred bytes a token,
  * and the names of a scope are stored in a set; with acorn's list a million `let` take half an hour. Redeclarations are
  * checked down to 100 nested blocks, regular expressions and private names not at all: the engine checks them when the
  * module runs.
- *
- * `SyntaxError` of acorn has `pos`; a `RangeError` means that the code is nested deeper than the stack.
  */
 import {
   Parser,
@@ -22,19 +19,13 @@ import {
 /** Statically known value of an expression: `fetch` is an object with that member, `{name}` another variable. */
 export type Shape = 'function' | 'fetch' | 'true' | 'false' | 'unusable' | 'unknown' | { name: string };
 
-/** Top level of a module. */
 export interface ModuleOutline {
-  /** Value and position of each export. */
   exports: Map<string, { shape: Shape; at: number }>;
-  /** Declared value of each top-level variable. */
   names: Map<string, Shape>;
-  /** Imported modules with the position of the first import. */
   imports: Map<string, number>;
 }
 
 /**
- * Parses the top level of an ES module. Statements inside functions are syntax-checked and discarded immediately.
- *
  * @throws SyntaxError of acorn, with `pos`
  * @throws RangeError when the code is nested deeper than the stack
  */
@@ -44,7 +35,6 @@ export function readModule(source: string): ModuleOutline {
   return outline;
 }
 
-/** Parts of acorn's parser overridden here, as its plugins are documented to do. */
 interface ParserInside {
   parseStatement(context: string | null, topLevel?: boolean, exports?: object): Statement | ModuleDeclaration;
   parseExportDeclaration(node: object): AnyNode;
@@ -56,7 +46,6 @@ interface ParserInside {
 
 const AcornParser = Parser as unknown as { new (options: Options, input: string): ParserInside & { parse(): Program } };
 
-/** Replaces every discarded statement. */
 const DROPPED = { type: 'EmptyStatement', start: 0, end: 0 } as Statement;
 
 /**
@@ -85,12 +74,10 @@ class OutlineParser extends AcornParser {
     this.isExported = false;
     const statement = super.parseStatement(context, topLevel, exports);
     if (topLevel && this.outline) note(statement, this.outline);
-    // The base parser reads exported declarations, and expressions that might be a directive.
     const isDirective = statement.type === 'ExpressionStatement' && statement.expression.type === 'Literal';
     return isExported || isDirective ? statement : DROPPED;
   }
 
-  /** Declaration after `export`. */
   override parseExportDeclaration(node: object): AnyNode {
     this.isExported = true;
     return super.parseExportDeclaration(node);
@@ -115,7 +102,6 @@ class OutlineParser extends AcornParser {
   validateRegExpPattern(): void {}
 }
 
-/** Subset of Array that acorn uses for its lists of names. */
 class NameSet {
   0: string | undefined;
   private readonly names = new Set<string>();
@@ -157,7 +143,6 @@ function note(statement: Statement | ModuleDeclaration, outline: ModuleOutline):
       return;
     default:
       noteDeclared(statement, outline);
-      // `a = …` replaces the declared value.
       if (statement.type !== 'ExpressionStatement' || statement.expression.type !== 'AssignmentExpression') return;
       if (statement.expression.left.type === 'Identifier') outline.names.set(statement.expression.left.name, 'unknown');
   }
@@ -237,7 +222,6 @@ function shapeOf(node: AnyNode): Shape {
   }
 }
 
-/** Name of an export or member, which may be a string literal. */
 function nameOf(node: AnyNode): string {
   if (node.type === 'Identifier') return node.name;
   return node.type === 'Literal' ? String(node.value) : '';

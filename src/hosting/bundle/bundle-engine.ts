@@ -13,12 +13,11 @@ import { Sandbox } from '../sandbox/sandbox.js';
 import { BundleWorkspace, type OpenEgressProxy } from './bundle-workspace.js';
 import { BundleServer } from './bundle-server.js';
 
-/** One program may use 1/4 of all sessions, so that its callers cannot lock out those of others. */
+/** One program may use a quarter of all sessions, so that its callers cannot lock out others. */
 const SHARE = 4;
 
 /**
  * Runs MCPB bundles, which are made for a personal computer: one child process per session, in the strongest sandbox.
- * Not loaded unless `RUNTIME_BUNDLES` enables it.
  */
 export class BundleEngine extends Engine {
   readonly name = 'bundle';

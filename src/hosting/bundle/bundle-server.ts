@@ -1,13 +1,12 @@
 /**
  * Streamable HTTP (MCP 2025-11-25) on a unix socket in front of a bundle. `initialize` starts a session with a process
- * of its own; the `Mcp-Session-Id` of its response routes every further request there.
+ * of its own; its `Mcp-Session-Id` routes every further request there.
  *
  * The query of the `initialize` has the caller's configuration values, which become arguments and environment of the
- * process. A session without calls is closed after the idle time.
+ * process.
  *
  * JSON-RPC errors with their HTTP status: unknown session 404, request without a session 400 or 405, missing
- * configuration 400 (-32602), 503 when no slot for a session is free or the bundle is being replaced, a body that is
- * too large 413.
+ * configuration 400 (-32602), no free slot or a bundle that is being replaced 503, a body that is too large 413.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -20,21 +19,18 @@ import type { Launch } from '../sandbox/sandbox.js';
 import { BundleSession, MESSAGE_BYTES_MAX, type SessionHandlers, type SessionLimits } from './bundle-session.js';
 import { exactJsonIn } from '../../platform/text/exact-json.js';
 
-/** Upper limit of the interval for closing idle sessions. */
 const SWEEP_MS_MAX = 5_000;
 
 export interface BundleServerOptions {
-  /** Command for a session whose caller sent this query. @throws InvalidInputError, HostedFailure */
+  /** @throws InvalidInputError, HostedFailure */
   command(query: URLSearchParams): Promise<Launch>;
   limits: SessionLimits;
-  /** Idle timeout of a session. */
   idleMs: number;
-  /** Reserves a slot for one session; returns its release. @throws ProgramBusyError */
+  /** Returns the release of the slot. @throws ProgramBusyError */
   place(): () => void;
   handlers: Omit<SessionHandlers, 'onEnd'>;
 }
 
-/** Sessions of one bundle, one process each. */
 export class BundleServer {
   private readonly sessions = new Map<string, BundleSession>();
   private readonly server: Server;
@@ -51,7 +47,6 @@ export class BundleServer {
     });
   }
 
-  /** Live sessions, one process each. */
   get size(): number {
     return this.sessions.size;
   }
@@ -63,7 +58,7 @@ export class BundleServer {
     );
   }
 
-  /** Closes every session, by force if `now`, and resolves after their processes have exited. */
+  /** Kills the sessions if `now`. Resolves after the processes have exited. */
   async close(now: boolean): Promise<void> {
     this.isClosed = true;
     this.sweeper.stop();

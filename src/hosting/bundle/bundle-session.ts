@@ -1,15 +1,15 @@
 /**
- * One MCP session of a bundle in one child process, which speaks MCP over stdio: newline-delimited JSON on standard
- * input and output. A session lives as long as its process.
+ * One MCP session of a bundle in one child process, which speaks MCP over stdio. A session lives as long as its
+ * process.
  *
- * Towards the service it is streamable HTTP (the SDK's transport). Messages without a request id go to the call of
- * their progress token, else to the newest. Lines on standard error, and lines of standard output that are not
- * JSON-RPC, are log lines; they belong to a call only while one runs. A caller that disconnects cancels its call
- * (`notifications/cancelled`).
+ * Messages without a request id go to the call of their progress token, else to the newest. Lines on standard error,
+ * and lines of standard output that are not JSON-RPC, are log lines; they belong to a call only while one runs. A
+ * caller that disconnects cancels its call.
  *
  * The session is closed when a call exceeds its CPU time, its processes together their memory or number, or a message
  * 16 MB; then all its calls fail with the limit or the exit code (-32603). The last output of the process is for its
- * owner: in the log, and in the error of a scan. Closing it closes the input; the process group is killed a second later.
+ * owner: in the log, and in the error of a scan. Closing the session closes the input; the process group is killed a
+ * second later.
  */
 import { randomUUID } from 'node:crypto';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -35,7 +35,6 @@ import { isObject } from '../../platform/text/json.js';
 import { exactBytes, exactJsonIn, exactText } from '../../platform/text/exact-json.js';
 import { isMessage } from '../../platform/text/json-rpc.js';
 
-/** Size limit of a message in either direction, the same as for tool calls and upstream responses. */
 export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 const LINE_CHARS_MAX = 8 * 1024;
@@ -49,13 +48,11 @@ const WORDS_CHARS_MAX = 1_000;
 /** Time to exit after the end of input; some servers save state. */
 const GRACE_MS = 1_000;
 
-/** Interval of checking the usage of a working server. */
 const LOOK_MS = 250;
 
 /** Interval for an idle one, whose own timers may still run. */
 const IDLE_LOOK_MS = 5_000;
 
-/** Limits of a session: CPU time and log of one call, memory of all its processes together. */
 export type SessionLimits = Pick<ProgramLimits, 'cpuMs' | 'memoryMb' | 'logBytes'>;
 
 export interface SessionHandlers {
@@ -64,9 +61,7 @@ export interface SessionHandlers {
   /** Called when a call finished without a response. */
   onFailure(invocationId: string, outcome: RuntimeOutcome, message: string): void;
   onEnd(): void;
-  /** Blanks the secrets of the bundle in its output. */
   redact: (text: string) => string;
-  /** Writes a log line with the names of the bundle's program. */
   log: ProgramLog;
 }
 
@@ -113,7 +108,7 @@ export class BundleSession {
     return this.pending.size > 0;
   }
 
-  /** Handles one request of the session. @param body parsed body of a POST */
+  /** @param body parsed body of a POST */
   async serve(request: IncomingMessage, response: ServerResponse, body?: unknown): Promise<void> {
     this.lastUsed = Date.now();
     const id = (body as { id?: RequestId } | undefined)?.id;
@@ -131,7 +126,7 @@ export class BundleSession {
     await this.transport.handleRequest(request, response, body);
   }
 
-  /** Stops the process by closing its input, by force a second later. Idempotent. */
+  /** Kills the process a second later. Idempotent. */
   stop(): void {
     if (this.isEnding) return;
     this.isEnding = true;
@@ -139,7 +134,6 @@ export class BundleSession {
     setTimeout(() => this.kill(), GRACE_MS).unref();
   }
 
-  /** Kills the process group immediately. */
   kill(): void {
     const { pid, exitCode, signalCode } = this.child;
     if (pid === undefined) return;
@@ -234,10 +228,7 @@ export class BundleSession {
     });
   }
 
-  /**
-   * Call of a notification or server request: by its progress token, otherwise the newest one, since stdio has no other
-   * link.
-   */
+  /** Uses the progress token, otherwise the newest call, since stdio has no other link. */
   private callOf(message: JSONRPCMessage): RequestId | undefined {
     if (!('method' in message)) return undefined;
     const { method, params } = message as { method: string; params?: { progressToken?: unknown } };
@@ -261,7 +252,6 @@ export class BundleSession {
     this.handlers.onLine(only.invocationId, isOver ? { ...line, level: 'warn', message: cutLine(logBytes) } : line);
   }
 
-  /** Closes the session when one call used too much CPU time, or its processes together too much memory. */
   private checkUsage(): void {
     const now = performance.now();
     if (!this.isBusy && now - this.lookedAt < IDLE_LOOK_MS) return;

@@ -23,7 +23,6 @@ const V8_RESERVED_MB = Number(process.versions.node.split('.', 1)[0]) >= 24 ? 52
 /** Path of the network namespace inside a session: the first descriptor after the standard streams. */
 const NETWORK_INSIDE = '/proc/self/fd/3';
 
-/** Script that listens on a loopback port, passes the socket to its parent, and exits. */
 const LISTEN = `const server = require('node:net').createServer();
 process.on('disconnect', () => process.exit());
 server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }, server));`;
@@ -33,9 +32,7 @@ const CA_FILE = '.slipway-ca.pem';
 
 /** A network namespace that contains only one socket, on which this process listens. */
 interface BundleNetwork {
-  /** Descriptor of the namespace, for processes that join it. */
   fd: number;
-  /** Port of the socket inside the namespace. */
   port: number;
   socket: Server;
   /** Closes the descriptor; the namespace ends with its last process. Never rejects. */
@@ -66,11 +63,10 @@ interface BundleWorkspaceParts {
   joined: JoinedNetwork | null;
 }
 
-/** Resources shared by all sessions of one bundle: unpacked files, root tree and network. */
 export class BundleWorkspace {
   private constructor(private readonly parts: BundleWorkspaceParts) {}
 
-  /** Creates a workspace. @throws ProgramStartError when the bundle is unusable; system errors */
+  /** @throws ProgramStartError when the bundle is unusable; system errors */
   static async create(
     options: BundleWorkspaceOptions,
     program: Program,
@@ -92,7 +88,7 @@ export class BundleWorkspace {
     return new BundleWorkspace({ options, program, context, manifest, folder, root, joined });
   }
 
-  /** Command for a session whose caller sent this query. @throws HostedFailure */
+  /** @throws HostedFailure */
   async command(query: URLSearchParams): Promise<Launch> {
     const { options, manifest, program, root, joined } = this.parts;
     const { limits, runDir } = this.parts.context;
@@ -119,7 +115,7 @@ export class BundleWorkspace {
     return joined ? { ...launch, fds: [joined.network.fd] } : launch;
   }
 
-  /** Closes the egress proxy with all its connections. Never rejects. */
+  /** Never rejects. */
   async close(): Promise<void> {
     const { joined } = this.parts;
     await joined?.egress.close();
@@ -147,7 +143,7 @@ async function openProxy(
 }
 
 /**
- * Creates a namespace. Only a process inside it can open a socket there, so a short-lived process does.
+ * Only a process inside the namespace can open a socket there, so a short-lived process does.
  *
  * @throws Error with the output of that process
  */
@@ -181,7 +177,7 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
   }
 }
 
-/** Proxy variables for a program; one that ignores them has no network. Loopback addresses bypass the proxy. */
+/** Loopback addresses bypass the proxy. */
 function proxyEnv(port: number): Record<string, string> {
   const proxy = `http://127.0.0.1:${port}`;
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
@@ -190,7 +186,6 @@ function proxyEnv(port: number): Record<string, string> {
     ...Object.fromEntries(names.map((name) => [name, proxy])),
     NO_PROXY: direct,
     no_proxy: direct,
-    // Node from 22.21 on uses the other variables with this one.
     NODE_USE_ENV_PROXY: '1',
   };
 }

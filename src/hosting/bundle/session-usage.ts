@@ -13,7 +13,6 @@ export const PROCESSES_MAX = 64;
 /** The next sample waits for this multiple of the last one's duration, so that sampling uses at most 1/20 of a core. */
 const PAUSE_FACTOR = 20;
 
-/** Usage of a process and its descendants. */
 export interface Usage {
   /** CPU time in ms, with all threads and reaped children. */
   cpuMs: number;
@@ -23,10 +22,8 @@ export interface Usage {
   processes: number;
 }
 
-/** Usage of a process and its descendants, sampled as often as its cost allows. */
 export class SessionUsage {
   private last: Usage | null = null;
-  /** End of validity of the last sample, by `performance.now()`. */
   private goodUntil = 0;
 
   constructor(private readonly pid: number | undefined) {}
@@ -50,7 +47,6 @@ function usageOf(pid: number | undefined): Usage | null {
   if (pid === undefined || ticksOf(pid) === null) return null;
   let [ticks, memoryKb, threadsLeft] = [0, 0, OWNER_PROCESSES_MAX];
   const pids = [pid];
-  // The loop appends to it.
   for (const each of pids) {
     ticks += ticksOf(each) ?? 0;
     memoryKb += Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${each}/status`) ?? '')?.[1] ?? 0);

@@ -17,7 +17,6 @@ const FILE_BYTES_MAX = 200 * MB;
 /** The largest manifests, with every tool's schema and translations, have some hundred kilobytes. */
 export const MANIFEST_BYTES_MAX = MB;
 
-/** Path of the file to start, relative to the bundle, from a manifest written on any system. */
 export function entryPointPath(entryPoint: string): string {
   return entryPoint
     .replaceAll('\\', '/')
@@ -35,13 +34,12 @@ interface BundleCommand {
 const WHOLE = /^\$\{user_config\.([^}]+)\}$/;
 
 export interface BundleManifest extends BundleCommand {
-  /** Values that the bundle requires from its user. */
   userConfig: Record<string, unknown>;
 }
 
 /**
  * Unpacks a bundle, validated at publishing, into an empty folder, readable by everybody and writable only by the
- * service. Returns the start command.
+ * service.
  *
  * @throws InvalidArchiveError, ProgramStartError when its manifest is unusable
  */
@@ -97,9 +95,9 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest & { entryPo
 }
 
 /**
- * Resolves a manifest's `mcp_config` for one session: `${__dirname}` is the unpacked bundle, `${user_config.x}` the
- * caller's value, a secret of that name, or the manifest's default (MCPB manifest 0.3), in which `${HOME}`, `${DESKTOP}`,
- * `${DOCUMENTS}` and `${DOWNLOADS}` are `home` and folders below it.
+ * `${__dirname}` is the unpacked bundle, `${user_config.x}` the caller's value, a secret of that name, or the
+ * manifest's default (MCPB manifest 0.3), in which `${HOME}`, `${DESKTOP}`, `${DOCUMENTS}` and `${DOWNLOADS}` are
+ * `home` and folders in it.
  *
  * @param home folder in which the session may write
  * @param query the caller's query; a name may occur several times for list values

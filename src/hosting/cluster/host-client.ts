@@ -9,7 +9,6 @@ import type { HostedRequest, ProgramRef } from '../hosting.types.js';
 import type { LiveHost } from './host-directory.js';
 import type { AttemptHandler } from './retrying-dispatch.js';
 
-/** A request to a program in another process, without its body. */
 export interface HostRequestHead {
   ref: ProgramRef;
   request: Omit<HostedRequest, 'body'>;
@@ -25,7 +24,6 @@ export class HostClient {
     private readonly env: Env,
   ) {}
 
-  /** Sends one request to a host that has an address. Failures go to the handler. */
   send(host: LiveHost, ref: ProgramRef, { body, ...request }: HostedRequest, handler: AttemptHandler): void {
     const head: HostRequestHead = { ref, request };
     if (typeof body === 'string' || Buffer.isBuffer(body)) {

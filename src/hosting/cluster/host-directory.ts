@@ -17,11 +17,9 @@ export interface HostDetails {
   dataId: string;
   /** Engines it runs: null, or a message why not. */
   engines: Record<EngineName, string | null>;
-  /** Number of programs it runs, by account. */
   livePrograms: Record<string, number>;
 }
 
-/** A process that runs programs now. */
 export interface LiveHost extends HostDetails {
   id: string;
   epoch: string;
@@ -33,11 +31,9 @@ export interface LiveHost extends HostDetails {
  */
 const SUSPECT_MS = 5_000;
 
-/** The hosts of this service. */
 @Injectable()
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load());
-  /** The list as last read. */
   private last: LiveHost[] = [];
   /** Until when a host is suspect, by `performance.now()`. */
   private readonly suspects = new Map<string, number>();
@@ -52,20 +48,15 @@ export class HostDirectory implements OnModuleInit {
     await this.pubSub.subscribe('hosting.hosts', () => this.forget());
   }
 
-  /**
-   * Every host whose lease is valid, or is about to be renewed after the database returned. @throws the database's
-   * error
-   */
+  /** Includes hosts whose lease is about to be renewed after the database returned. @throws the database's error */
   async live(): Promise<LiveHost[]> {
     return (await this.lists.get('all')) ?? [];
   }
 
-  /** True for a host that was recently unreachable. */
   isSuspect(id: string): boolean {
     return (this.suspects.get(id) ?? 0) > performance.now();
   }
 
-  /** Marks an unreachable host. */
   markSuspect(id: string): void {
     this.suspects.set(id, performance.now() + SUSPECT_MS);
   }
@@ -75,7 +66,7 @@ export class HostDirectory implements OnModuleInit {
     this.lists.expire('all');
   }
 
-  /** Drops the list in every process: a host joined or left. */
+  /** A host joined or left: drops the list in every process. */
   changed(): void {
     this.forget();
     this.pubSub.publish('hosting.hosts', {});

@@ -9,20 +9,17 @@ import type { Placement } from './placements.repository.js';
 
 const NO_HOST = 'No process of this service runs hosted code: start one with the role `host`.';
 
-/** Constraints of a choice. */
 export interface Choosing {
   /** Hosts that did not take the request. */
   excluded: ReadonlySet<string>;
-  /** This process runs programs and is not stopping. */
   mayRunHere: boolean;
 }
 
 /**
  * Chooses the host of a program.
  *
- * A stateless program runs on the first host of its order ({@link ranked}), even when this process is a host.
- * Preferring this process would save the hop (0.3 to 0.5 ms, `node bench/hosting-hop.mjs`), and cost the memory and the
- * start of a second copy of every program (23 MB and 80 ms each).
+ * A stateless program runs on the first host of its order ({@link ranked}), even when this process is a host: the hop
+ * costs 0.3 to 0.5 ms (`node bench/hosting-hop.mjs`), a second copy 23 MB and a start of 80 ms.
  *
  * A stateful program runs on the host of its placement. Without one, the first host with the data folder of its state
  * gets it, or, if there is none, any other host, where it starts empty.
@@ -53,10 +50,7 @@ export class HostSelector {
     throw await this.noHost(ref, hosts, choosing);
   }
 
-  /**
-   * Null when some host offers the engine; otherwise a message that explains why none does. @throws the database's
-   * error
-   */
+  /** Null when some host offers the engine. @throws the database's error */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
     const hosts = await this.hostDirectory.live();
     const reachable = hosts.filter(({ id, url }) => url !== null || id === this.processRegistry.id);
@@ -84,7 +78,7 @@ export class HostSelector {
     return first.id === this.processRegistry.id ? null : first;
   }
 
-  /** The placement from the cache; read again when it names no live host. */
+  /** Uses the cache, and reads the placement again when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
     const placement = await this.placements.find(ownerId);
     if (!placement?.hostId || placement.hostId === this.processRegistry.id || (await this.hostOf(placement.hostId)))
@@ -98,7 +92,6 @@ export class HostSelector {
     return (await this.hostDirectory.live()).find((host) => host.id === id);
   }
 
-  /** The hosts that run such programs and can be reached from here. */
   private async offering({ engine }: ProgramRef, { mayRunHere }: Choosing): Promise<LiveHost[]> {
     const ownId = this.processRegistry.id;
     const hosts = await this.hostDirectory.live();
@@ -134,8 +127,8 @@ function unreachable(): HostingUnavailableError {
 }
 
 /**
- * Orders hosts for a program by rendezvous hashing: the weight of a host is a hash of both ids, the highest comes first.
- * Every process computes the same order. When one of n hosts joins or leaves, 1 in n programs moves.
+ * Orders hosts by rendezvous hashing: the weight of a host is a hash of both ids, the highest comes first. When one of
+ * n hosts joins or leaves, 1 in n programs moves.
  */
 export function ranked<Host extends { id: string }>(ownerId: string, hosts: readonly Host[]): Host[] {
   return hosts

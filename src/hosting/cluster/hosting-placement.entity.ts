@@ -1,9 +1,9 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** The host of a stateful program, and the data folder of its state. Stateless programs have no row. */
+/** The host of a stateful program, and the data folder of its state. */
 @Entity('hosting_placements')
 export class HostingPlacement {
-  /** The program in all its versions: a server's or a connection's id. The row is deleted with its owner. */
+  /** The id of a server or connection. The row is deleted with its owner. */
   @PrimaryColumn('uuid', { name: 'owner_id' })
   ownerId: string;
 

@@ -1,14 +1,13 @@
 /**
  * Hosting for the whole service: sends each request to the process ("host") that runs its program, in this process or
- * by internal HTTP (`/internal/hosting/<host>/<epoch>`) in another one. A request takes at most one such hop: the other
- * host runs the program or rejects the request.
+ * by internal HTTP in another one. A request takes at most one such hop: the other host runs the program or rejects the
+ * request.
  *
- * `HostSelector` chooses the host. A stateless program may run on any host; a stateful one runs on the host of its
- * placement, a row that one host at a time holds by its lease. A stopping host first stops its stateful programs and
- * hands them over; requests wait for that and go to the next host.
+ * `HostSelector` chooses the host. A stopping host first stops its stateful programs and hands them over; requests wait
+ * for that and go to the next host.
  *
- * Topics: `hosting.current`, `hosting.forgotten`, `hosting.renewed`. A lost message does no harm: the next call names
- * its version, unused programs stop after 5 min, stateful programs whose placement was deleted stop within a third of a
+ * A lost message (`hosting.current`, `hosting.forgotten`, `hosting.renewed`) does no harm: the next call names its
+ * version, unused programs stop after 5 min, stateful programs whose placement was deleted stop within a third of a
  * lease, and values are compared every four leases (60 s by default).
  */
 import {
@@ -86,7 +85,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     });
   }
 
-  /** Replaces the local runtime, in a process that is a host already. */
   async runWith(local: LocalHosting): Promise<void> {
     this.local = local;
     await this.processRegistry.beatNow();
@@ -115,8 +113,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   /**
-   * Runs a request that another process sent.
-   *
    * @param host the addressee; a request for another process is rejected, as is one to a stateful program with an
    * earlier epoch of this one. Stateless programs need no lease, which expires while the database is unavailable
    */
@@ -174,7 +170,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
   }
 
   private async choose(ref: ProgramRef, excluded: ReadonlySet<string>): Promise<Candidate> {
-    // A host rejected the request, so the cached placement and list are outdated.
     if (excluded.size > 0) {
       this.hostDirectory.forget();
       this.placements.forgetCached(ref.ownerId);
@@ -228,7 +223,6 @@ export class HostingRouter extends Hosting implements OnModuleInit, OnApplicatio
     await this.local?.forget(ownerId);
   }
 
-  /** Removes state of owners that were deleted, or that have since run with another data folder. */
   private async sweepState(): Promise<void> {
     try {
       const owners = (await this.local?.ownersWithState()) ?? [];

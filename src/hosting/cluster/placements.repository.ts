@@ -3,9 +3,7 @@ import { DataSource } from 'typeorm';
 import { ownerLives } from '../../platform/processes/processes.repository.js';
 
 export interface Placement {
-  /** Null when no host has the program. */
   hostId: string | null;
-  /** Data folder that holds its state. */
   dataId: string;
 }
 
@@ -19,7 +17,7 @@ export interface Claimant {
 export class PlacementsRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** The placement of a program; null when it never ran. */
+  /** Null when the program never ran. */
   async find(ownerId: string): Promise<Placement | null> {
     const [row] = await this.database.query<Placement[]>(
       `SELECT CASE WHEN ${ownerLives('held', 'host_id')} THEN held.host_id END AS "hostId", held.data_id AS "dataId"
@@ -30,8 +28,6 @@ export class PlacementsRepository {
   }
 
   /**
-   * Places the program at this host, unless another host has it.
-   *
    * @returns the data folder of its previous state, null for a new program; undefined when another host has it, or the
    * lease of this one has expired
    */
@@ -53,14 +49,13 @@ export class PlacementsRepository {
     await this.database.query('DELETE FROM hosting_placements WHERE owner_id = $1', [ownerId]);
   }
 
-  /** Releases every program of a host; their state stays where it is. */
+  /** The state of the programs stays where it is. */
   async releaseAll(hostId: string): Promise<void> {
     await this.database.query('UPDATE hosting_placements SET host_id = NULL, epoch = NULL WHERE host_id = $1', [
       hostId,
     ]);
   }
 
-  /** Owners whose programs are placed at this host. */
   async ownersAt(hostId: string, epoch: string): Promise<string[]> {
     const rows = await this.database.query<{ ownerId: string }[]>(
       'SELECT owner_id AS "ownerId" FROM hosting_placements WHERE host_id = $1 AND epoch = $2',

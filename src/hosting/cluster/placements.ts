@@ -3,8 +3,8 @@
  * has a program, however many claim it at the same time.
  *
  * A claim is one statement; a host that dies loses its programs when its lease expires, and `epoch` distinguishes one
- * lease of a process from the next. When a program ran with another folder before, the old state on this host is
- * removed first: it is outdated. Claims are published (`hosting.placed`), and rows are cached for 5 s.
+ * lease of a process from the next. When a program ran with another folder before, the outdated state on this host is
+ * removed first. Rows are cached for 5 s.
  *
  * Hosts share a folder if they read the same `hosting/folder-id` in it, whatever its path. An operator who copies a
  * folder for a second service removes that file from the copy.
@@ -26,14 +26,13 @@ declare module '../../platform/queue/pub-sub.js' {
   }
 }
 
-/** The id of the data folder of this process. */
 @Injectable()
 export class DataFolder {
   private cachedId: string | null = null;
 
   constructor(private readonly env: Env) {}
 
-  /** The folder's id, created on first use. @throws the file system's error, and Error when the file holds something else */
+  /** Created on first use. @throws the file system's error, and Error when the file holds something else */
   async id(): Promise<string> {
     if (this.cachedId !== null) return this.cachedId;
     const folder = path.join(this.env.dataDir, 'hosting');
@@ -46,12 +45,10 @@ export class DataFolder {
   }
 }
 
-/** Placements, and the programs that this host has claimed. */
 @Injectable()
 export class Placements implements OnModuleInit {
   /** A claim is also published, and a host that does not have the program reports it. */
   private readonly cache = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
-  /** Programs of this host, with the epoch of the claim. */
   private readonly ownEpochs = new Map<string, string>();
   private readonly claiming = new Map<string, Promise<boolean>>();
 
@@ -66,7 +63,7 @@ export class Placements implements OnModuleInit {
     await this.pubSub.subscribe('hosting.placed', ({ ownerId }) => this.forgetCached(ownerId));
   }
 
-  /** The placement; null when the program never ran. @throws the database's error */
+  /** Null when the program never ran. @throws the database's error */
   find(ownerId: string): Promise<Placement | null> {
     return this.cache.get(ownerId);
   }
@@ -82,7 +79,7 @@ export class Placements implements OnModuleInit {
   }
 
   /**
-   * Places the program at this host, unless another one has it. Concurrent calls share one statement.
+   * Concurrent calls share one statement.
    *
    * @param clear removes state of the program from this host's data folder, when the program has since run with another
    * folder, or never ran
@@ -96,25 +93,23 @@ export class Placements implements OnModuleInit {
     return started;
   }
 
-  /** Deletes the placement of an owner that no longer exists. @throws the database's error */
+  /** @throws the database's error */
   async remove(ownerId: string): Promise<void> {
     await this.placementsRepository.remove(ownerId);
     this.released(ownerId);
     this.pubSub.publish('hosting.placed', { ownerId });
   }
 
-  /** Records that the program no longer runs here. */
   released(ownerId: string): void {
     this.ownEpochs.delete(ownerId);
     this.forgetCached(ownerId);
   }
 
-  /** Records that the lease of this host is lost, and all its programs with it. */
   releasedAll(): void {
     this.ownEpochs.clear();
   }
 
-  /** Releases all programs of this host, which have exited, for other hosts. @throws the database's error */
+  /** Call it after the programs have exited. @throws the database's error */
   async releaseAll(): Promise<void> {
     this.releasedAll();
     await this.placementsRepository.releaseAll(this.processRegistry.id);

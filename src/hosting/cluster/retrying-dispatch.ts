@@ -1,9 +1,8 @@
 /**
- * One request to a program, tried at up to three hosts. The caller sees one request and one controller.
+ * One request to a program, tried at up to three hosts.
  *
  * Another host gets the request only when the first certainly did not run it (it was not reached, or rejected it), no
- * response has begun, and the body can still be sent, unlike a stream that was read. All callers try an unreachable
- * host last for a while.
+ * response has begun, and the body can still be sent. All callers try an unreachable host last for a while.
  *
  * When no host is left, the caller gets the most specific failure: that of a host that rejected the request, rather
  * than that there is no host. Errors of the database, which has the placements, become HostAwayErrors with the advice
@@ -19,10 +18,8 @@ import { ForwardedRequest } from '../hosting.js';
 
 const NO_ANSWER = 'The process that runs this program does not answer: try again in a moment.';
 
-/** Attempts before the failure is returned. */
 const ATTEMPTS_MAX = 3;
 
-/** Receives the outcome of one attempt at a request. */
 export interface AttemptHandler extends Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void;
   onResponseStart(controller: Dispatcher.DispatchController | null, status: number, headers: IncomingHttpHeaders): void;
@@ -32,16 +29,14 @@ export interface AttemptHandler extends Dispatcher.DispatchHandler {
   onResponseError(controller: Dispatcher.DispatchController | null, error: Error): void;
 }
 
-/** The host that receives one attempt. */
 export interface Candidate {
   /** The host's id; null for this process while it is not a host. */
   id: string | null;
   send(request: HostedRequest, handler: AttemptHandler): void;
-  /** Reports that the host was unreachable. */
   suspect(): void;
 }
 
-/** Chooses a host that is not in `excluded`. @throws HostedFailure when there is none */
+/** @throws HostedFailure when no host is left */
 export type ChooseCandidate = (excluded: ReadonlySet<string>) => Promise<Candidate>;
 
 export class RetryingDispatch extends ForwardedRequest implements AttemptHandler {
@@ -121,7 +116,6 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
       if (this.aborted) this.finish(this.reason ?? new Error('aborted'));
       else this.candidate.send(this.request, this);
     } catch (error) {
-      // Without another host, the error of the one that rejected the request is more specific than that there is none.
       const isLessSpecific = failedBefore instanceof HostingUnavailableError && error instanceof HostAwayError;
       this.finish(isLessSpecific ? failedBefore : placementFailure(error));
     }
@@ -134,7 +128,7 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
   }
 }
 
-/** The failure for the caller. Any other error comes from the database, which holds the placements. */
+/** Any other error comes from the database, which holds the placements. */
 export function placementFailure(error: unknown): HostedFailure {
   if (error instanceof HostedFailure) return error;
   const message = 'The process that runs this program cannot be determined right now: try again in a moment.';

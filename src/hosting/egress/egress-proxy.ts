@@ -12,11 +12,9 @@ const ATTEMPT_MS = 1_300;
 const ATTEMPTS = 2;
 
 /**
- * Opens the egress proxy of one running program: an HTTP proxy on a unix socket (a path of at most 107 bytes) or on a
- * listening socket, as workerd uses one (`globalOutbound` is `external` with `http = (style = proxy)`). Requests arrive
- * in absolute form without TLS, which the proxy adds; CONNECT opens raw TCP. Dials public addresses, whatever
- * EGRESS_ALLOW says, and those that `internal` opens; `OutboundRules` describes `allow`. Rejected requests get 403 and
- * are reported to `onRefused`.
+ * An HTTP proxy on a unix socket (a path of at most 107 bytes) or on a listening socket, as workerd uses one
+ * (`globalOutbound` is `external` with `http = (style = proxy)`). Dials public addresses, whatever EGRESS_ALLOW says,
+ * and those that `internal` opens.
  *
  * @param proxy `EGRESS_PROXY`, for all requests to public addresses
  * @throws the error of `listen` when the socket cannot be created
@@ -33,9 +31,8 @@ export function openEgress(
 }
 
 /**
- * Resolves by the name servers of this machine, IPv4 first. Not by `dns.lookup`, which occupies one of four libuv
- * threads per name: a program that looks up names with silent servers would block all programs. Ignores the hosts file,
- * whose names are internal.
+ * Not by `dns.lookup`, which occupies one of four libuv threads per name: a program that looks up names with silent
+ * servers would block all programs. Ignores the hosts file, whose names are internal.
  */
 function publicNames(): ResolveHost {
   const resolver = new Resolver({ timeout: ATTEMPT_MS, tries: ATTEMPTS });

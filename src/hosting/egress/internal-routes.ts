@@ -1,8 +1,6 @@
 /**
- * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code.
- *
- * Slipway connects to a private address if the operator's list has it and the server's `egressAllow` names the host
- * with its port (`OutboundRules.namesWithPort`).
+ * The company's own network, as `HOSTING_EGRESS_ALLOW` opens it to hosted code: Slipway connects to a private address
+ * if that list has it and the server's `egressAllow` names the host with its port.
  *
  * These stay closed, whatever the list contains: link-local addresses, the metadata services of clouds, and addresses
  * of translators and tunnels; the port of this service and of requests between processes at every address that is not
@@ -22,7 +20,6 @@ import {
 import { isLocalAddress, type ClosedPorts } from '../../platform/egress/egress.js';
 import { servicePort } from '../../platform/egress/egress.module.js';
 
-/** Open addresses, and ports that are always closed. */
 export interface InternalRoutes {
   policy: AddressPolicy;
   closedPorts: ClosedPorts;
@@ -33,7 +30,6 @@ const ADDRESSES_KEPT_MS = 60_000;
 /** Addresses of translators and tunnels carry another address, which may be one of Slipway's own services. */
 const NEVER_OPEN: ReadonlySet<AddressKind> = new Set(['link-local', 'cloud metadata', 'NAT64', '6to4', 'Teredo']);
 
-/** The settings that name Slipway's own services. */
 type OwnServices = Pick<
   Env,
   | 'port'
@@ -47,7 +43,6 @@ type OwnServices = Pick<
   | 'otelLogsEndpoint'
 >;
 
-/** Null while `HOSTING_EGRESS_ALLOW` lists nothing. */
 export function internalRoutes(env: OwnServices & Pick<Env, 'hostingEgressAllow'>): InternalRoutes | null {
   const rules = parseEgressAllow(env.hostingEgressAllow, 'HOSTING_EGRESS_ALLOW');
   return rules.length === 0 ? null : { policy: new AddressPolicy(rules, NEVER_OPEN), closedPorts: closedPortsOf(env) };
@@ -74,7 +69,7 @@ function isInternal(address: string): boolean {
   return addressKind(address) !== 'public';
 }
 
-/** Returns a test for addresses of this host, whose name is resolved again every minute while the test is used. */
+/** The name is resolved again every minute while the test is used. */
 function addressesOf(host: string): (address: string) => boolean {
   if (isIP(host) !== 0) {
     const canonical = canonicalAddress(host);

@@ -10,21 +10,19 @@ import type { ProxyLimits } from './proxy-limits.js';
 
 type Headers = Record<string, string | string[]>;
 
-/** A protocol upgrade request and its target. */
 export interface Upgrade {
   url: URL;
   req: IncomingMessage;
   /** Response to `near`, used unless the upgrade succeeds. */
   res: ServerResponse;
   near: Socket;
-  /** Open socket, used by this upgrade only. */
+  /** Used by this upgrade only. */
   far: Socket;
 }
 
 /**
- * Forwards one request and its response as streams with back-pressure in both directions. Closes the far socket when
- * the program disconnects. Drops trailers and interim responses (1xx). Resolves after the response, or when the program
- * has disconnected.
+ * Streams the request and its response with back-pressure in both directions. Closes the far socket when the program
+ * disconnects. Drops trailers and interim responses (1xx).
  *
  * @throws errors of the egress policy; OutboundError (504) after `idleMs` without a byte
  */
@@ -75,8 +73,7 @@ export function requireWebSocket({ headers }: IncomingMessage): void {
 }
 
 /**
- * Forwards a WebSocket handshake and its response. True when the far side accepted: both sockets then carry frames.
- * False for any other response, which closes both.
+ * True when the far side accepted: both sockets then carry frames. False for any other response, which closes both.
  *
  * @throws the error of the far socket; OutboundError (504) without a response for `idleMs`. The far socket is closed
  * then
@@ -153,7 +150,7 @@ function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: Pr
 }
 
 /**
- * Headers to forward, without hop-by-hop headers. The object has no prototype: `__proto__` is an ordinary header name.
+ * The object has no prototype: `__proto__` is an ordinary header name.
  *
  * @param encode converts values to one character per byte, as headers are written
  */

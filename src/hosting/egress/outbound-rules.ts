@@ -16,9 +16,9 @@ const FREE_PORT_MIN = 1_024;
 const DNS_HOST = 'cloudflare-dns.com';
 
 /**
- * Hosts a program may connect to, by name; addresses are checked when sockets are opened. Without a list every host is
- * open, otherwise only listed ones. HTTP may use the ports 80, 443 and from 1024, raw TCP 80 and 443; other ports must
- * be listed (`db.example.com:5432`). Port 25 is always closed.
+ * Rules by name; addresses are checked when sockets are opened. Without a list every host is open, otherwise only
+ * listed ones. HTTP may use the ports 80, 443 and from 1024, raw TCP 80 and 443; other ports must be listed
+ * (`db.example.com:5432`). Port 25 is always closed.
  */
 export class OutboundRules {
   private readonly patterns: HostPattern[] | null;
@@ -28,7 +28,6 @@ export class OutboundRules {
     this.patterns = allow && allow.map(parseHostPattern).filter((pattern) => pattern !== null);
   }
 
-  /** True if the list names the host of the URL together with its port. */
   namesWithPort(url: URL): boolean {
     const port = portOf(url);
     return this.patterns?.some((pattern) => pattern.port === port && namesHost(pattern.host, url.hostname)) ?? false;

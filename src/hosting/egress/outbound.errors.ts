@@ -1,6 +1,6 @@
 import { EgressProxyError, EgressRefusedError } from '../../platform/egress/egress.errors.js';
 
-/** Error returned to hosted code in place of a response. The message is for the code. */
+/** The message is for the code. */
 export class OutboundError extends Error {
   /** @param isLogged true for a request that a rule forbids: also logged for the author */
   constructor(
@@ -16,7 +16,6 @@ const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT', 'ETIMEOUT']);
 const NO_NAME = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL', 'EAI_AGAIN']);
 const TLS_CODES = /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|EPROTO$)/;
 
-/** Converts a failed request to `host` into an error for the code. */
 export function outboundErrorOf(error: unknown, host: string): OutboundError {
   if (error instanceof OutboundError) return error;
   if (error instanceof EgressRefusedError) {

@@ -1,14 +1,13 @@
 /**
- * Egress proxy of one program, on a unix socket or on a socket in the program's network namespace: HTTP requests in
- * absolute form, WebSocket upgrades, and `CONNECT` for raw TCP. TLS to the target is opened here for requests.
+ * Egress proxy of one program: HTTP requests in absolute form, WebSocket upgrades, and `CONNECT` for raw TCP. TLS to
+ * the target is opened here for requests.
  *
  * All input comes from a tenant: no request, and no response it arranges, can crash the process, exceed `ProxyLimits`
  * or reach an address that is not open to this program. Names are checked by `OutboundRules` (the server's
  * `egressAllow`), addresses by the egress policy when the socket is opened.
  *
- * Responses of the proxy itself are text: 400 for other than proxy requests, 403 for a forbidden host, 408 for a slow
- * request, 431 for a large head, 502 and 504 for targets that fail, 503 without a free slot. Rejections also appear in
- * the program's log, 20 lines a minute.
+ * Responses of the proxy itself are text: 400 for anything but proxy requests, 403 for a forbidden host, 408 for a slow
+ * request, 431 for a large head, 502 and 504 for targets that fail, 503 without a free slot.
  */
 import { once } from 'node:events';
 import { createServer, STATUS_CODES, type IncomingMessage, type Server, ServerResponse } from 'node:http';
@@ -28,7 +27,6 @@ interface RefusalLine {
   message: string;
 }
 
-/** Logs rejections for a program's author, limited per minute. The next line counts the omitted ones. */
 class RefusalLines {
   private inMinute = 0;
   private leftOut = 0;
@@ -71,7 +69,7 @@ const KEEP_MS = 30_000;
 const ABSOLUTE = /^https?:\/\//i;
 const AUTHORITY = /^(\[[0-9a-f:.]+\]|[^:/?#@[\]\\\s]+):([1-9]\d{0,4})$/i;
 
-/** Listening address: the path of a unix socket, or a listening socket, which the proxy closes. */
+/** A path of a unix socket, or a listening socket, which the proxy closes. */
 export type ProxyPlace = string | NetServer;
 
 export class ProgramProxy {
@@ -79,9 +77,7 @@ export class ProgramProxy {
   private readonly rules: OutboundRules;
   private readonly slots: KeyedLimiter;
   private readonly lines: RefusalLines;
-  /** Sockets of the program, and the far ends of its tunnels. */
   private readonly sockets = new Set<Duplex>();
-  /** Last response per socket. */
   private readonly answers = new WeakMap<Duplex, ServerResponse>();
   private isClosed = false;
 
@@ -116,7 +112,7 @@ export class ProgramProxy {
     return proxy;
   }
 
-  /** Closes every socket and the proxy immediately. Never rejects. */
+  /** Never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
@@ -213,7 +209,6 @@ export class ProgramProxy {
     return tunnel(near, far, { idleMs: this.limits.tunnelIdleMs, totalMs: this.limits.tunnelTotalMs });
   }
 
-  /** Target URL of a request, after checking its name, and the way out to it. */
   private target({ url = '' }: IncomingMessage, kind: OutboundKind): { url: URL; egress: Egress } {
     if (!(kind === 'http' ? ABSOLUTE : AUTHORITY).test(url)) {
       throw new OutboundError(400, 'This is a proxy: ask for https://host/path, or CONNECT host:port.');
@@ -230,7 +225,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Runs `work` when fewer than `atOnceMax` requests of the program run. Waiting requests are limited by the sockets. */
+  /** Waiting requests are limited by the sockets. */
   private async inSlot(work: () => Promise<void>, host: string): Promise<void> {
     try {
       await this.slots.run([], work);
@@ -246,7 +241,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Responds with the error that `work` throws, or cuts off a response that has begun. Never rejects. */
+  /** Responds with the error that `work` throws, or cuts off a response that has begun. */
   private async respond(req: IncomingMessage, res: ServerResponse, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -258,7 +253,6 @@ export class ProgramProxy {
     }
   }
 
-  /** Responds to malformed input only if no other response is being written on its socket. */
   private refuseBytes(error: NodeJS.ErrnoException, socket: Duplex): void {
     let [status, message] = [400, 'The request is not sound HTTP.'];
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') [status, message] = [408, 'The request did not end in time.'];
@@ -291,8 +285,7 @@ function createResponse(req: IncomingMessage, socket: Socket): ServerResponse {
 
 /**
  * Pipes two sockets until both are closed; half-closed sockets may still receive. Destroys them after `idleMs` without
- * a byte, after `totalMs` in any case, and when one fails. Applies back-pressure. Resolves when both are closed; never
- * rejects.
+ * a byte, after `totalMs` in any case, and when one fails. Resolves when both are closed; never rejects.
  */
 async function tunnel(near: Socket, far: Socket, limits: { idleMs: number; totalMs: number }): Promise<void> {
   const destroyBoth = (): void => {

@@ -1,18 +1,15 @@
-/** Limits of one program's egress proxy. Bodies are streamed and have no limit. */
+/** Bodies are streamed and have no limit. */
 export const PROXY_LIMITS = {
   /** Concurrent requests, WebSockets and raw connections; as many idle sockets again may stay open. */
   atOnceMax: 32,
   /** Timeout of requests above this number. */
   waitMs: 10_000,
-  /** Sockets from the program to the proxy, each with one request at a time: also the limit of waiting requests. */
   socketsMax: 512,
-  /** Header size of one request or response, the limit of the parsers on both sides and of `Egress`. */
   headerBytes: 16 * 1024,
   /** Time from the first byte of a request to the end of its headers. */
   headersMs: 10_000,
   idleMs: 300_000,
   tunnelIdleMs: 300_000,
-  /** Total timeout of an HTTP exchange, and of a WebSocket or raw connection. */
   totalMs: 3_600_000,
   tunnelTotalMs: 3_600_000,
   linesPerMinute: 20,

@@ -15,9 +15,7 @@ const REFUSALS = ['invalid_grant', 'bad_refresh_token', 'access_denied', 'intera
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-/**
- * Calls the auth adapter of a hosted module at its path. Never repeats its error messages, which may contain tokens.
- */
+/** Error messages of the module are never repeated: they may contain tokens. */
 export class HostedAuthAdapter implements AuthAdapter {
   /**
    * @param url URL of its path, with the caller's configuration as the query

@@ -20,14 +20,10 @@ import { HostedDispatcher } from './hosted-dispatcher.js';
 /** Limit of concurrent caller-owned sessions of a stateful program per channel. */
 const SESSIONS_MAX = 1_000;
 
-/** Profile key of callers without one. No client session or API key has this name. */
 const SHARED = 'shared';
 
-/** Options of calls to a program. */
 export interface HostedCall {
-  /** Path of its MCP endpoint. */
   mcpPath: string;
-  /** Name in error messages, such as `"acme/weather"`. */
   name: string;
   headers?: Record<string, string>;
   query?: readonly [name: string, value: string][];
@@ -41,7 +37,6 @@ export interface HostedCall {
   isScan?: boolean;
 }
 
-/** Creates channels to MCP servers hosted by this service. */
 @Injectable()
 export class HostedChannelsService {
   private readonly host: string;
@@ -63,7 +58,7 @@ export class HostedChannelsService {
     return new HostedAuthAdapter(new HostedDispatcher(this.hosting, ref, this.host), url, name);
   }
 
-  /** Returns a new channel to a program, which the first call starts. */
+  /** The first call starts the program. */
   channelTo(
     ref: ProgramRef,
     { mcpPath, name, headers = {}, query = [], bearer, sessionsOf, isScan }: HostedCall,
@@ -73,8 +68,8 @@ export class HostedChannelsService {
     // Sessions of a bundle are processes and cannot be restored.
     const isKept = ref.isStateful && ref.engine === 'worker' && sessionsOf !== undefined;
     const { secret } = this;
-    // Derived from the caller, so that every process, even after a restart, continues the same session. A name grants
-    // access, so it is an HMAC; JSON separates its parts unambiguously.
+    // Every process, even after a restart, continues the same session. A name grants access, so it is an HMAC; JSON
+    // separates its parts unambiguously.
     const nameOf =
       isKept && secret
         ? (profileKey: string) =>
@@ -105,7 +100,6 @@ export function hostedAddress({ id }: ProgramRef, path: string): URL {
 /** Headers between this service and its runtime, which external requests must not set. */
 const OURS = /^x-slipway-/i;
 
-/** Headers without those reserved for this service. */
 export function withoutOurs<V>(headers: Record<string, V>): Record<string, V> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OURS.test(name)));
 }

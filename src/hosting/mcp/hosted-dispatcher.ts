@@ -18,10 +18,9 @@ import {
 import { passingTo, type Hosting } from '../hosting.js';
 import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hosting.types.js';
 
-/** Method of a message in the form of `requestText`. */
 const RPC_METHOD = /^\{"jsonrpc":"2\.0",(?:"id":\d+,)?"method":"([\w/$.-]{1,100})"/;
 
-/** Sends MCP requests to a hosted program. The origin of their URL names the program; nothing connects to it. */
+/** The origin of their URL names the program; nothing connects to it. */
 export class HostedDispatcher implements HttpDispatcher {
   /** @param host host name that the code sees as its own */
   constructor(
@@ -51,7 +50,6 @@ export class HostedDispatcher implements HttpDispatcher {
     });
   }
 
-  /** Requests use no socket. */
   lastConnect(): undefined {
     return undefined;
   }

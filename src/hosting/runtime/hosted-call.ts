@@ -1,8 +1,7 @@
 /**
- * One request to a program and its streamed response, limited in time and size. It finishes once, by the first of: the
- * response, the caller, a limit, or the program's exit.
+ * One request to a program and its streamed response. It finishes once, by the first of: the response, the caller, a
+ * limit, or the program's exit.
  *
- * Headers: `x-slipway-…` are internal and not passed on, except the name of the session; hop-by-hop headers never are.
  * The invocation id comes with the request if a connection or run endpoint recorded it, else it is created here. When
  * finished, the call reports outcome, times and CPU share as a trace to the owner, and a span to OpenTelemetry.
  *
@@ -35,23 +34,20 @@ import { tracing } from '../../platform/telemetry/tracing.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Wait after a broken connection: if the program exits meanwhile, its exit is the reported cause. */
 const EXIT_NEWS_MS = 500;
 
 type Headers = Record<string, string | string[]>;
 
-/** Prefix of internal headers of this service. */
 const INTERNAL_PREFIX = 'x-slipway-';
 
 export interface CallHost {
   countRefusal(error: HostedFailure): void;
-  /** Called when the call finishes, before the caller is notified. @returns its CPU time in ms */
+  /** Called before the caller is notified. @returns CPU time in ms */
   finishCall(call: HostedCall, isWhole: boolean): number;
-  /** Receives the observations of the call. */
   reportOutcome(trace: Omit<Trace, 'ref'>): void;
 }
 
-/** How a call finishes. `outcome` undefined: the outcome that the program reports applies. */
+/** `outcome` undefined: the outcome that the program reports applies. */
 interface Ending {
   error: Error | null;
   outcome?: RuntimeOutcome;
@@ -86,7 +82,6 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     if (request.body instanceof Readable) request.body.on('error', (error) => this.abort(error));
   }
 
-  /** Sends the request to the program. */
   send({ dispatcher }: Instance): void {
     if (this.isEnded) return;
     this.sentAt = performance.now();
@@ -103,13 +98,12 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     }
   }
 
-  /** Fails the call with an error for the caller. A response in progress is cut off. */
+  /** A response in progress is cut off. */
   fail(error: HostedFailure): void {
     if (!this.isEnded && !error.mayHaveRun) this.host.countRefusal(error);
     this.finish({ error, outcome: error.outcome });
   }
 
-  /** Closes an event stream because its program is stopped. */
   close(): void {
     if (this.status !== 0) this.finish({ error: null });
   }
@@ -155,7 +149,6 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     this.handleBreak(error);
   }
 
-  /** Handles a broken connection, caused by the exit of the program, which is reported shortly after, or by itself. */
   private handleBreak(error: Error): void {
     if (this.isEnded) return;
     this.inner = null;
@@ -207,7 +200,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
   }
 }
 
-/** End-to-end headers: without hop-by-hop headers and internal ones, except the session name. */
+/** Drops hop-by-hop headers and internal ones, except the session name. */
 export function endToEnd(headers: IncomingHttpHeaders | Headers): Headers {
   const isHopByHop = hopByHopOf(headers.connection);
   const result: Headers = {};

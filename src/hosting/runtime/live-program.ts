@@ -1,10 +1,9 @@
 /**
- * One version of a program in this process, from start to exit: `starting`, `ready`, `stopping`, `gone`. A stopped
- * program never returns; its successor is another object.
+ * One version of a program in this process, from start to exit. A stopped program never returns; its successor is
+ * another object.
  *
- * Start: wait for older versions where needed and for a start slot, count the program for its account, create a run
- * folder, and let the engine start it. Requests that arrive meanwhile wait. Stop: reject new requests, wait for running
- * ones up to a limit, ask the process to exit, and kill it after 2 s.
+ * Requests that arrive during the start wait. Stop: reject new requests, wait for running ones up to a limit, ask the
+ * process to exit, and kill it after 2 s.
  *
  * A program killed for a limit (`cpu`, `stall`, `memory`) fails the request that caused it with that limit, and the
  * others with a retryable error; for memory all fail alike, since all used it. A failed start or an unexpected exit
@@ -46,7 +45,6 @@ const START_SLOT_MS = 5_000;
 /** Longest wait of a start: for its slot, and for older versions with requests in flight. */
 export const STARTS_WAIT_MS_MAX = 60_000;
 
-/** Counters of all programs of a process. */
 export interface RuntimeCounts {
   starts: number;
   crashes: number;
@@ -55,11 +53,9 @@ export interface RuntimeCounts {
   refused: Record<RefusalReason, number>;
   /** CPU time of finished requests. */
   cpuMs: number;
-  /** Dropped parts of programs' output. */
   dropped: number;
 }
 
-/** Services that all programs of a process use; one object per process. */
 export interface ProgramServices {
   env: Env;
   tuning: Tuning;
@@ -68,18 +64,15 @@ export interface ProgramServices {
   engines: Engines;
   runDirs: RunDirs;
   stateRoot: string;
-  /** Limits concurrent starts. */
   starts: KeyedLimiter;
   counts: RuntimeCounts;
-  /** Follows active programs. */
   watchdog: { watch(program: LiveProgram): void };
-  /** Counts programs for their accounts. @throws ProgramBusyError */
+  /** @throws ProgramBusyError */
   population: { admit(program: LiveProgram): Promise<void> };
 }
 
 type State = 'starting' | 'ready' | 'stopping' | 'gone';
 
-/** One version of a program in this process. */
 export class LiveProgram {
   readonly calls: ProgramCalls;
   private readonly traces: ProgramTraces;
@@ -88,16 +81,15 @@ export class LiveProgram {
   private resolveGone: () => void = () => undefined;
   /** Resolves after the exit and the cleanup. */
   readonly gone = new Promise<void>((resolve) => (this.resolveGone = resolve));
-  /** Resolves when it accepts requests or has failed. */
   readonly settled: Promise<void>;
   private runDir: string | null = null;
   instance: Instance | null = null;
   figures: ProcessMetrics | null = null;
-  /** Account that it counts for; null before. */
+  /** Null until the program counts for its account. */
   accountId: string | null = null;
   valuesDigest: string | null = null;
 
-  /** @param backoff of its version @param after resolves when it may start */
+  /** @param after resolves when the program may start */
   constructor(
     readonly ref: ProgramRef,
     private readonly services: ProgramServices,
@@ -121,12 +113,11 @@ export class LiveProgram {
     return this.state === 'starting';
   }
 
-  /** False once it is being stopped. */
   get acceptsCalls(): boolean {
     return this.state === 'starting' || this.state === 'ready';
   }
 
-  /** True without requests in flight. Streams do not count, since their clients reconnect. */
+  /** Streams do not count, since their clients reconnect. */
   get isIdle(): boolean {
     return this.state === 'ready' && this.calls.count === 0;
   }
@@ -148,7 +139,6 @@ export class LiveProgram {
     return this.state === 'gone';
   }
 
-  /** Sends a request as soon as the program runs, or fails it. */
   acceptCall(call: HostedCall): void {
     if (this.calls.admit(call) && this.state === 'ready') this.send(call);
   }
@@ -162,10 +152,7 @@ export class LiveProgram {
     this.traces.reportOutcome(trace);
   }
 
-  /**
-   * Rejects new requests, waits for those in flight up to the limit, and stops. Called again, it may shorten the wait.
-   * Never rejects.
-   */
+  /** Called again, it may shorten the wait. Never rejects. */
   async drain(withinMs: number): Promise<void> {
     await this.settled;
     if (!this.acceptsCalls) {
@@ -177,7 +164,7 @@ export class LiveProgram {
     return this.stop();
   }
 
-  /** Stops it, by force after `graceMs`. Never rejects. */
+  /** Kills the program after `graceMs`. Never rejects. */
   async stop(graceMs = STOP_GRACE_MS): Promise<void> {
     if (this.state === 'gone') return;
     this.state = 'stopping';
@@ -190,7 +177,7 @@ export class LiveProgram {
     return this.gone;
   }
 
-  /** Kills the program. The request that caused it fails with the exceeded limit, the others with a retryable error. */
+  /** The request that caused the kill fails with the exceeded limit, the others with a retryable error. */
   kill(reason: KillReason, guilty: HostedCall | null): void {
     if (this.state === 'gone' || this.isKilled) return;
     this.isKilled = true;
@@ -205,7 +192,6 @@ export class LiveProgram {
     this.calls.fail((call) => (call === guilty ? verdict : otherError));
   }
 
-  /** Assigns further output to this request, and corrects the outcome of its record. */
   private attribute(call: HostedCall | null, { outcome, name, message }: HostedFailure): void {
     this.traces.attribute(call?.invocationId ?? null);
     if (!call?.isEnded) return;
@@ -283,7 +269,7 @@ export class LiveProgram {
     this.backoff.crashed(performance.now());
   }
 
-  /** Reports the last output, which callers cannot read, to the log of the owner. */
+  /** Callers cannot read this output. */
   private tellOwner(name: string, message: string): void {
     const exceptions = [{ at: Date.now(), name, message }];
     this.traces.receiveTrace({ ref: this.ref, invocationId: '', lines: [], exceptions });
@@ -305,7 +291,6 @@ export class LiveProgram {
   }
 }
 
-/** A trace without the secrets of the program. */
 function redacted(trace: Trace, redact: (text: string) => string): Trace {
   const lines = trace.lines.map((line) => ({ ...line, message: redact(line.message) }));
   const exceptions = trace.exceptions.map(({ name, message, stack, ...rest }) => ({

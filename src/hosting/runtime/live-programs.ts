@@ -11,19 +11,15 @@ const MEMORY_SHARE_MAX = 0.85;
 
 const MEMORY_LOOK_MS = 1_000;
 
-/** Memory of the container or machine, in bytes. */
 export interface Memory {
   total: number;
-  /** Resident memory of this process. */
   own(): number;
 }
 
-/** The programs of this process: counted for their accounts, and stopped while memory is short. */
 export class LivePrograms {
   private readonly logger = new Logger('hosting');
   private readonly programs = new Set<LiveProgram>();
   private memoryCheckedAt = -Infinity;
-  /** An idle program that is being stopped because memory is short. */
   private evicted: LiveProgram | null = null;
 
   constructor(
@@ -39,17 +35,16 @@ export class LivePrograms {
     return this.all.filter(({ acceptsCalls }) => acceptsCalls);
   }
 
-  /** Registers a program until its exit. */
   add(program: LiveProgram): void {
     this.programs.add(program);
     void program.gone.then(() => this.programs.delete(program));
   }
 
   /**
-   * Counts a program for its account. At the limit, the account's longest idle program is stopped. A new version is not
-   * counted while the one it replaces runs.
+   * At the limit, the account's longest idle program is stopped. A new version is not counted while the one it replaces
+   * runs.
    *
-   * @throws ProgramBusyError when none is idle
+   * @throws ProgramBusyError when no program is idle
    */
   async admit(program: LiveProgram): Promise<void> {
     const { ref } = program;
@@ -65,7 +60,6 @@ export class LivePrograms {
     if (otherPrograms.length >= quota.max) await victim?.stop();
   }
 
-  /** Number of programs that run here, by account. */
   byAccount(): Record<string, number> {
     const numbers: Record<string, number> = {};
     for (const { accountId } of this.accepting) {
@@ -74,7 +68,7 @@ export class LivePrograms {
     return numbers;
   }
 
-  /** Memory of all programs in MB, where the system provides it: 30 µs a program. */
+  /** Where the system provides it: 30 µs a program. */
   memoryMb(): number {
     return this.all.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
   }
@@ -85,7 +79,6 @@ export class LivePrograms {
     return memory.own() + (this.memoryMb() + moreMb) * 1_048_576 > memory.total * MEMORY_SHARE_MAX;
   }
 
-  /** Stops the longest idle program while memory is short, one after the other. */
   relieveMemory(): void {
     const now = performance.now();
     if (now - this.memoryCheckedAt < MEMORY_LOOK_MS || this.evicted) return;
@@ -103,7 +96,7 @@ export class LivePrograms {
   }
 }
 
-/** The longest idle program without requests in flight, those with streams last. */
+/** Programs with streams come last. */
 export function idleLongest<T extends Pick<LiveProgram, 'isIdle' | 'hasStreams' | 'idleSince'>>(
   programs: readonly T[],
 ): T | undefined {

@@ -6,7 +6,6 @@ import { closeSync, openSync, readSync } from 'node:fs';
  */
 const BESIDE_SHARE = 0.1;
 
-/** CPU account of one request. */
 export interface CpuAccount {
   /** CPU time so far, in ms. */
   used(): number;
@@ -14,12 +13,11 @@ export interface CpuAccount {
 
 /**
  * Divides the CPU time of one process among its requests: the time since the last reading is split equally among those
- * in flight. A request without concurrent ones gets its exact time, and the sum is always exact.
+ * in flight.
  */
 export class CpuMeter {
   private lastRanMs: number;
   private lastAt: number;
-  /** CPU time of a request that had been in flight since the start. */
   private share = 0;
   private inFlight = 0;
   private beside = 0;
@@ -33,7 +31,6 @@ export class CpuMeter {
     this.lastAt = now();
   }
 
-  /** Opens the account of a request. */
   begin(): CpuAccount {
     this.settle();
     this.inFlight += 1;
@@ -41,14 +38,13 @@ export class CpuMeter {
     return { used: () => this.share - from };
   }
 
-  /** Closes the account of a request and returns its CPU time. */
   closeAccount(account: CpuAccount): number {
     this.settle();
     this.inFlight -= 1;
     return account.used();
   }
 
-  /** Updates the accounts; @returns the share of a core used since the last update */
+  /** @returns the share of a core used since the last update */
   settle(): number {
     const ranMs = this.read()?.ranMs ?? this.lastRanMs;
     const at = this.now();
@@ -62,13 +58,12 @@ export class CpuMeter {
     return elapsed === 0 ? 0 : delta / elapsed;
   }
 
-  /** CPU time used outside of requests, in ms, above the free tenth of a core. */
+  /** Above the free tenth of a core. */
   get besideMs(): number {
     return this.beside;
   }
 }
 
-/** CPU usage of a process since its start. */
 export interface CpuFigures {
   /** CPU time of its main thread, where code in workerd runs. */
   ranMs: number;
@@ -77,8 +72,8 @@ export interface CpuFigures {
 }
 
 /**
- * Reads the usage of a process from `/proc`: 5 µs for CPU time, 30 µs for memory. The files stay open, so that a reused
- * process id cannot be confused.
+ * Reading takes 5 µs for CPU time, 30 µs for memory. The files stay open, so that a reused process id cannot be
+ * confused.
  */
 export class ProcessMetrics {
   private readonly buffer = Buffer.alloc(4_096);
@@ -99,13 +94,12 @@ export class ProcessMetrics {
     return null;
   }
 
-  /** CPU usage; null after the exit. */
   cpu(): CpuFigures | null {
     const [ran, waited] = this.read(this.schedstat)?.split(' ') ?? [];
     return ran && waited ? { ranMs: Number(ran) / 1e6, waitedMs: Number(waited) / 1e6 } : null;
   }
 
-  /** Anonymous memory in MB, without mapped files; null after the exit. */
+  /** Mapped files are not counted. Null after the exit. */
   anonMb(): number | null {
     const kilobytes = /^RssAnon:\s+(\d+)/m.exec(this.read(this.status) ?? '')?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) / 1_024;

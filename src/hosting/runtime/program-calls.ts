@@ -12,23 +12,20 @@ const STREAMS_MAX = 256;
  */
 const BLAME_MS = 35_000;
 
-/** Requests of one program, in flight or waiting for its start. */
 export class ProgramCalls {
   /** Oldest first; without an account until sent. */
   private readonly calls = new Map<HostedCall, CpuAccount | null>();
   private readonly streams = new Set<HostedCall>();
-  /** CPU meter of the process, once it runs. */
   meter: CpuMeter | null = null;
-  /** Time of the last start or end of a request, by `performance.now()`. */
   idleSince = performance.now();
-  /** End of the last complete response by `performance.now()`, which proves that the event loop runs. */
+  /** The time by `performance.now()`. A complete response proves that the event loop runs. */
   lastAnswerAt = 0;
   private lastEnded: HostedCall | null = null;
   private onDrained: () => void = () => undefined;
 
   constructor(private readonly concurrency: number) {}
 
-  /** Requests in flight, oldest first, without streams. */
+  /** Lists the oldest first, without streams. */
   get all(): HostedCall[] {
     return [...this.calls.keys()];
   }
@@ -41,7 +38,7 @@ export class ProgramCalls {
     return this.streams.size;
   }
 
-  /** Registers a request. Fails it and returns false above the limit. */
+  /** Above the limit, fails the request and returns false. */
   admit(call: HostedCall): boolean {
     const { isStream } = call.request;
     const isFull = isStream ? this.streams.size >= STREAMS_MAX : this.calls.size >= this.concurrency;
@@ -55,12 +52,11 @@ export class ProgramCalls {
     return true;
   }
 
-  /** Opens the CPU account of a request that was sent. Streams have none. */
   openAccount(call: HostedCall): void {
     if (this.meter && this.calls.has(call)) this.calls.set(call, this.meter.begin());
   }
 
-  /** Removes a finished request. @returns its CPU time in ms */
+  /** @returns CPU time in ms */
   removeCall(call: HostedCall, isWhole: boolean): number {
     const account = this.calls.get(call);
     this.streams.delete(call);
@@ -72,16 +68,12 @@ export class ProgramCalls {
     return account && this.meter ? this.meter.closeAccount(account) : 0;
   }
 
-  /** First request above its CPU limit. */
   findOverLimit(cpuMs: number): HostedCall | null {
     for (const [call, account] of this.calls) if (account && account.used() > cpuMs) return call;
     return null;
   }
 
-  /**
-   * Request that most likely causes the program's current work: the only one in flight, or `given`. With none in flight
-   * the one that finished last, in `waitUntil`.
-   */
+  /** The only request in flight, or `given`. With none in flight the one that finished last, in `waitUntil`. */
   likelyCause(blamed: HostedCall | null = null): HostedCall | null {
     if (blamed) return blamed;
     if (this.calls.size === 0) return performance.now() - this.idleSince < BLAME_MS ? this.lastEnded : null;
@@ -89,7 +81,6 @@ export class ProgramCalls {
     return this.calls.size === 1 && only ? only : null;
   }
 
-  /** Fails all requests in flight, including streams. */
   fail(errorFor: (call: HostedCall) => HostedFailure): void {
     for (const call of [...this.calls.keys(), ...this.streams]) call.fail(errorFor(call));
   }
@@ -102,7 +93,6 @@ export class ProgramCalls {
     for (const stream of [...this.streams]) stream.close();
   }
 
-  /** Shortens the wait of {@link drained}, if there is one. */
   shortenWait(withinMs: number): void {
     setTimeout(() => this.onDrained(), withinMs).unref();
   }

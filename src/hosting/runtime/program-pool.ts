@@ -14,17 +14,13 @@ import { noFreePlace, noMemory, restingError, stopping } from './termination-err
 import { removeUnusedState } from './unused-state.js';
 import type { Watchdog } from './watchdog.js';
 
-/** Upper limit of the sweep interval for idle programs. */
 const SWEEP_MS = 5_000;
 
-/** Interval at which session data that nobody uses is looked for. */
 const STATE_SWEEP_MS = 3_600_000;
 
-/** Time for programs to exit when the service stops, and then after being killed. */
 const CLOSE_MS = 4_000;
 const CLOSE_BY_FORCE_MS = 1_000;
 
-/** Memory that a program uses once it has started, in MB. */
 const STARTED_MB = 30;
 
 export interface PoolServices extends ProgramServices {
@@ -34,7 +30,6 @@ export interface PoolServices extends ProgramServices {
   deletionTime: () => Promise<Date | null>;
 }
 
-/** The owners of programs in this process: starts, replaces and stops their programs. */
 export class ProgramPool {
   private readonly logger = new Logger('hosting');
   private readonly owners = new Map<string, OwnerVersions>();
@@ -48,11 +43,7 @@ export class ProgramPool {
     void this.sweepState();
   }
 
-  /**
-   * Program for a request, started if it is not running.
-   *
-   * @throws HostedFailure during a back-off, without a free slot, or while the service stops
-   */
+  /** @throws HostedFailure during a back-off, without a free slot, or while the service stops */
   programFor(requestedRef: ProgramRef): LiveProgram {
     let owner = this.owners.get(requestedRef.ownerId);
     if (!owner) this.owners.set(requestedRef.ownerId, (owner = new OwnerVersions(requestedRef)));
@@ -61,8 +52,7 @@ export class ProgramPool {
   }
 
   /**
-   * Makes another version of an owner current, and starts it if an older one runs. Resolves when it accepts requests or
-   * has failed. Older ones then stop after their requests.
+   * Resolves when the version accepts requests or has failed. Older ones then stop after their requests.
    *
    * @throws HostedFailure as {@link programFor}
    */
@@ -74,8 +64,7 @@ export class ProgramPool {
   }
 
   /**
-   * Restarts the current version of an owner if its secrets or egress rules changed since its start; see {@link
-   * Hosting.renew}. Resolves when it accepts requests or has failed.
+   * See {@link Hosting.renew}. Resolves when the program accepts requests or has failed.
    *
    * @throws HostedFailure as {@link programFor}
    */
@@ -90,7 +79,6 @@ export class ProgramPool {
     if (owner.acceptingOf(owner.current) === program) await this.launch(owner, program.ref).settled;
   }
 
-  /** Stops all versions of an owner and removes its session data. */
   async forget(ownerId: string): Promise<void> {
     const owner = this.owners.get(ownerId);
     await Promise.all([...(owner?.programs ?? [])].map((program) => program.stop()));
@@ -98,18 +86,18 @@ export class ProgramPool {
     await rm(join(this.services.stateRoot, ownerId), { recursive: true, force: true, maxRetries: 3 });
   }
 
-  /** Stops stateful programs, see {@link LocalHosting.endStateful}. Never rejects. */
+  /** See {@link LocalHosting.endStateful}. Never rejects. */
   async endStateful(graceMs: number): Promise<void> {
     const programs = this.services.population.all.filter(({ ref }) => ref.isStateful);
     await Promise.all(programs.map((program) => (graceMs > 0 ? program.drain(graceMs) : program.stop(0))));
   }
 
-  /** Owners with session data here. @throws file system errors */
+  /** @throws file system errors */
   async ownersWithState(): Promise<string[]> {
     return (await namesIn(this.services.stateRoot)).filter((name) => isUUID(name));
   }
 
-  /** Stops everything within 5 s. Never rejects. */
+  /** Takes at most 5 s. Never rejects. */
   async close(): Promise<void> {
     this.isClosing = true;
     this.sweeper.stop();
@@ -136,7 +124,6 @@ export class ProgramPool {
     return program;
   }
 
-  /** When a program is ready, the one it replaces is drained. */
   private drainOthers(owner: OwnerVersions, successor: LiveProgram): void {
     const { wallMs } = this.services.limits;
     if (owner.current.id !== successor.ref.id) {
@@ -149,8 +136,7 @@ export class ProgramPool {
   /**
    * Resolves when the version can start. A stateful one waits until all others have exited, since two must never write
    * to its data. Others wait while the owner has two programs. Without a predecessor, or while memory is short, the
-   * program may need a slot: the longest idle program is stopped, those with open streams last. Draining programs need
-   * no slot.
+   * program may need a slot: the longest idle program is stopped, those with open streams last.
    *
    * @throws HostingUnavailableError, HostAwayError when no program can be stopped
    */

@@ -7,7 +7,6 @@ import type { ProgramCalls } from './program-calls.js';
 /** Limit of records per minute for output that belongs to no request, and of buffered ones of a start. */
 const UNATTRIBUTED_PER_MINUTE = 60;
 
-/** Method of such a record: output printed while the program was loaded, or between requests. */
 const START_METHOD = 'START';
 
 /**
@@ -17,7 +16,6 @@ const START_METHOD = 'START';
  * 60 a minute.
  */
 export class ProgramTraces {
-  /** Outcomes of requests that the runtime aborted; they override the program's later report. */
   private readonly verdicts = growingLru<RuntimeOutcome>(ENDED_MAX);
   private attributedTo: string | null = null;
   private starting: Trace[] | null = [];
@@ -41,12 +39,10 @@ export class ProgramTraces {
     this.send({ ref: this.ref, ...trace });
   }
 
-  /** Assigns further output to this request, or to none, because the program was killed for it. */
   attribute(invocationId: string | null): void {
     this.attributedTo = invocationId;
   }
 
-  /** Reports the output of the start, successful or not. */
   reportStart(): void {
     const pieces = this.starting ?? [];
     this.starting = null;
@@ -58,7 +54,6 @@ export class ProgramTraces {
     this.reportUnattributed({ ...first, lines, exceptions, ...(isTruncated && { isTruncated }) }, this.inFlight()[0]);
   }
 
-  /** Receives observations of the program. */
   receiveTrace(trace: Trace): void {
     if (trace.invocationId !== '') {
       const { outcome, ...rest } = trace;

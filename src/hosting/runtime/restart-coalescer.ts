@@ -5,7 +5,6 @@ import type { ProgramOwners } from '../hosting.js';
 /** Random per process, so that digests reveal nothing about secrets elsewhere. */
 const DIGEST_KEY = randomBytes(32);
 
-/** Digest of a program's values, so that secrets need not stay in memory for the comparison. */
 export function digestOf({ secrets, egressAllow }: ProgramValues): string {
   const sorted = Object.entries(secrets).sort(([a], [b]) => (a < b ? -1 : 1));
   return createHmac('sha256', DIGEST_KEY)
@@ -13,10 +12,7 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
     .digest('base64url');
 }
 
-/**
- * True if secrets or egress rules changed since the start; even when unknown, since restarting is safer than keeping a
- * revoked secret.
- */
+/** True even when unknown, since restarting is safer than keeping a revoked secret. */
 export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
     .ownerOf(ref.kind)
@@ -27,11 +23,10 @@ export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, diges
 
 interface Round {
   done: Promise<void>;
-  /** Next run after this one, shared by all calls meanwhile. */
   next: Promise<void> | null;
 }
 
-/** Runs one renewal per owner at a time; calls during a run share the next one. */
+/** Calls during a run share the next one. */
 export class RestartCoalescer {
   private readonly rounds = new Map<string, Round>();
 

@@ -24,10 +24,7 @@ export class RunDirs {
     this.base = folder.length > BASE_CHARS_MAX ? '/tmp' : folder;
   }
 
-  /**
-   * Creates an empty folder, mode 0700. Its parent is passable but not readable for others, since programs run as other
-   * accounts.
-   */
+  /** Its parent is passable but not readable for others, since programs run as other accounts. */
   async make(): Promise<string> {
     const prefix = `${PREFIX}${process.pid}-${startOf(process.pid) ?? '0'}-`;
     this.root ??= mkdtemp(join(this.base, prefix)).then(async (root) => {
@@ -46,7 +43,7 @@ export class RunDirs {
     );
   }
 
-  /** Removes the folders of exited processes, which may contain secrets. Never rejects. */
+  /** Folders of exited processes may contain secrets. Never rejects. */
   async removeStale(): Promise<void> {
     const names = await readdir(this.base).catch(() => []);
     for (const name of names) {
@@ -59,7 +56,7 @@ export class RunDirs {
     }
   }
 
-  /** Removes all folders of this process. Never rejects. */
+  /** Never rejects. */
   async close(): Promise<void> {
     const root = await this.root?.catch(() => null);
     if (root) await this.remove(root);
@@ -67,7 +64,7 @@ export class RunDirs {
   }
 }
 
-/** True if the process still runs; the start time detects reused ids. */
+/** The start time detects reused ids. */
 function isAlive(pid: number, startedAt: string): boolean {
   const start = startOf(pid);
   if (start !== null) return start === startedAt;
@@ -79,7 +76,7 @@ function isAlive(pid: number, startedAt: string): boolean {
   }
 }
 
-/** Start time of a process, in ticks since boot; null after the exit, or where the system does not provide it. */
+/** The time is in ticks since boot; null after the exit, or where the system does not provide it. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -21,12 +21,11 @@ import { RunDirs } from './run-dirs.js';
 import { Watchdog } from './watchdog.js';
 
 /**
- * Limit of concurrent starts. One takes a core for about 80 ms, and more starts than cores delay each other; at least
- * two, since a start also waits for files.
+ * One start takes a core for about 80 ms, and more starts than cores delay each other; at least two, since a start also
+ * waits for files.
  */
 const STARTS_MAX = Math.max(2, availableParallelism());
 
-/** Interval of checks for outdated programs, in leases; 60 s by default. */
 const RECHECK_LEASES = 4;
 
 export interface RuntimeStats extends RuntimeCounts {
@@ -36,19 +35,16 @@ export interface RuntimeStats extends RuntimeCounts {
   inFlight: number;
 }
 
-/** Parts shared by the programs of a process. */
 export interface RuntimeOptions {
   env: Env;
   tuning: Tuning;
   owners: ProgramOwners;
   engines: Engines;
-  /** Time at which all data of the service was deleted; null if never. */
+  /** Null if never. */
   deletionTime: () => Promise<Date | null>;
-  /** Memory of the machine and of this service; measured by default. */
   memory?: Memory;
 }
 
-/** Runs programs in this process. */
 export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger('hosting');
   private readonly renewals = new RestartCoalescer();
@@ -156,7 +152,6 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     return { live: all.length - starting, starting, inFlight, ...copied };
   }
 
-  /** Anonymous memory of all programs in MB, where the system provides it: 30 µs per program. */
   memoryMb(): number {
     return this.pool.services.population.memoryMb();
   }
@@ -179,7 +174,6 @@ export class Runtime extends LocalHosting implements OnApplicationBootstrap, OnA
     }
   }
 
-  /** Converts unexpected errors to a generic failure and logs them. */
   private failureOf(error: unknown, ref: ProgramRef | null): HostedFailure {
     if (error instanceof HostedFailure) return error;
     const entry = { msg: 'a program could not be started', err: error };
@@ -193,7 +187,6 @@ function memoryOf({ workers }: Env): Memory {
   return { total: memoryBytes(), own: () => workers * process.memoryUsage.rss() };
 }
 
-/** Owner of a call, before and after a program received it. */
 class Host implements CallHost {
   program: LiveProgram | null = null;
 

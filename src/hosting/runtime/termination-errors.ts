@@ -1,11 +1,10 @@
 /**
- * The errors of requests whose program was not started, was killed or has exited. Each names the limit, and what its
- * author can do. Callers read them, so none repeats what the program printed, which is in the log of its owner.
+ * The errors of requests whose program was not started, was killed or has exited. Callers read them, so none repeats
+ * what the program printed, which is in the log of its owner.
  *
  * `LimitExceededError` goes to the request that exceeded a limit, `ProgramCrashedError` to others in flight: these
  * might have run in part, so only the caller knows whether a retry is safe. Busy, resting, not started and unavailable
- * mean that the request did not run. Outcomes (`exceededCpu`, `exceededMemory`, `exceededWall`, `exceededResponse`)
- * appear in the runtime logs.
+ * mean that the request did not run.
  */
 import {
   HostAwayError,
@@ -23,7 +22,6 @@ const IN_LOG = 'Its owner finds its output in the log.';
 
 export type KillReason = 'cpu' | 'stall' | 'memory';
 
-/** Error of the request that caused the kill. */
 export function limitError(
   reason: KillReason,
   { cpuMs, memoryMb }: ProgramLimits,
@@ -37,14 +35,13 @@ export function limitError(
   );
 }
 
-/** Error of other requests in flight at the kill. */
 export function collateralError(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program was killed because another request to it exceeded a limit. This one may have run in part: try again.',
   );
 }
 
-/** Error of every request in flight when memory was exhausted, since all requests together use it. */
+/** Memory is exhausted by all requests together. */
 export function overMemory(memoryMb: number): LimitExceededError {
   return new LimitExceededError(
     'exceededMemory',
@@ -76,7 +73,7 @@ export function whenGone({ reason }: InstanceExit, { memoryMb }: ProgramLimits):
   return new ProgramCrashedError(`The program crashed while it worked on the request, which may have run. ${IN_LOG}`);
 }
 
-/** Error of a connection that the program closed without a response while running on. */
+/** The program runs on after it has closed the connection. */
 export function noAnswer(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program closed the connection without a response. The request may have run: try again.',
@@ -126,7 +123,7 @@ export function stopping(): HostingUnavailableError {
   return new HostingUnavailableError('The service is being stopped: try again in a moment.');
 }
 
-/** Error for a program that could not be read, or an unexpected engine failure; details are in the log. */
+/** Details are in the log. */
 export function notLoaded(): HostingUnavailableError {
   return new HostingUnavailableError(
     'The program could not be loaded: try again. If this lasts, ask the operator to look into the log.',

@@ -9,11 +9,9 @@ import { isUUID } from 'class-validator';
 const UNUSED_MS = 7 * 86_400_000 + 2 * 3_600_000;
 
 /**
- * Removes the session data of programs that nobody called for longer than sessions live. A running program removes its
- * expired sessions by itself; those of a stopped one would remain.
+ * A running program removes its expired sessions by itself; those of a stopped one would remain.
  *
  * @param root parent of the folders, one for each owner
- * @param isRunning true for an owner whose program runs in this process
  * @param now time that decides what is old
  */
 export async function removeUnusedState(
@@ -25,13 +23,12 @@ export async function removeUnusedState(
   for (const ownerId of owners.filter((name) => isUUID(name))) {
     const folder = join(root, ownerId);
     if (isRunning(ownerId) || (await isUsed(folder, now.getTime() - UNUSED_MS))) continue;
-    // The program may have started while its folder was read.
     if (isRunning(ownerId)) continue;
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-/** True when something in a folder changed since a time, or disappeared during the check. */
+/** True also if something disappeared during the check. */
 async function isUsed(folder: string, since: number): Promise<boolean> {
   try {
     if ((await stat(folder)).mtimeMs > since) return true;

@@ -1,7 +1,6 @@
 /**
  * Watches the programs that work, every 250 ms: CPU of each request, memory, and whether the event loop responds to a
- * ping. Idle programs are not watched and cost nothing; a program is followed for 3 s after its last request, longer
- * while it uses more than a tenth of a core.
+ * ping. Idle programs are not watched and cost nothing.
  *
  * Kills: `cpu` when one request, or work outside of requests, exceeds the CPU limit; `memory` by anonymous memory;
  * `stall` when no ping got a response for the stall limit. Delays of this process do not count as a stall, nor does
@@ -26,7 +25,6 @@ const AWAKE_SHARE = 0.1;
 /** Blocking code is killed after this multiple of the stall limit, however little CPU it got in that time. */
 const PATIENCE_MAX = 3;
 
-/** Checks active programs every 250 ms. */
 export class Watchdog {
   private readonly logger = new Logger('hosting');
   private readonly watches = new Map<LiveProgram, Watch>();
@@ -64,7 +62,6 @@ export class Watchdog {
   }
 }
 
-/** Period in which a program has not responded. */
 interface Silence {
   since: number;
   cpu: CpuFigures | null;
@@ -73,12 +70,11 @@ interface Silence {
 class Watch {
   private silence: Silence | null = null;
   private isAsking = false;
-  /** Last sign of a running event loop, by `performance.now()`. */
   private lastSign = performance.now();
 
   constructor(private readonly program: LiveProgram) {}
 
-  /** Checks the limits. False when the program no longer needs watching. */
+  /** False when the program no longer needs watching. */
   check(): boolean {
     const { program } = this;
     const { calls, figures, limits, instance } = program;
@@ -104,8 +100,6 @@ class Watch {
     } catch {
       this.silence ??= attempt;
       if (!program.isAtWork || !this.isStalled(this.silence, attempt.since)) return;
-      // Most likely the request that blocks the event loop: the first after the last sign of life, because later ones have
-      // not begun; otherwise the newest.
       const { all, lastAnswerAt } = program.calls;
       const lastSign = Math.max(this.lastSign, lastAnswerAt);
       program.kill('stall', all.find((call) => call.sentAt > lastSign) ?? all[all.length - 1] ?? null);

@@ -5,11 +5,9 @@ import path from 'node:path';
 import type { IsolationMeasure } from '../../config/env.js';
 import { ENTER_ROOT, makePivotRoot, SCRATCH_INSIDE, type PivotRoot } from './pivot-root.js';
 
-/** Isolation available on this host, tested once. */
 export interface Isolation {
   /** Reason per inactive measure; null for an active one. */
   missing: Record<IsolationMeasure, string | null>;
-  /** True if this service is root and uses one account per owner. */
   isRoot: boolean;
   /** True if accounts above 65535 exist: not in a container with mapped accounts. */
   hasManyUsers: boolean;
@@ -19,22 +17,18 @@ export interface Isolation {
   whyNoProxyNetwork: string | null;
 }
 
-/** Isolation requested for one program. */
 export interface Wrapping {
   user: number;
   dataBytes: number;
   /** `own`: an empty network namespace. A path: an existing namespace. */
   network: string;
-  /** Its own process namespace, which ends with its first process. */
   alone: boolean;
   /** Root tree and working directory; null for the files that its account may see on this host. Requires `alone`. */
   root: { tree: PivotRoot; workDir: string } | null;
 }
 
-/** Runs a command; rejects with a short reason when it is missing or fails. */
 export type Run = (file: string, args: string[]) => Promise<void>;
 
-/** Path of system tools; independent of this service's environment. */
 export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Timeout of a tool of the system, which takes a tenth of a second. */
@@ -46,7 +40,6 @@ export const FIRST_USER = 1_900_000_000;
 /** `nobody`, for all hosted code where accounts are limited. */
 export const NOBODY = 65_534;
 
-/** Priority of hosted code below this service. */
 const NICE = '5';
 
 const NAMESPACES = ['--net', '--ipc', '--uts'];
@@ -60,7 +53,7 @@ const ALONE = ['--pid', '--fork', '--kill-child'];
 /** First process of a process namespace with the host's files: it reaps the others, and all end with it. */
 const INIT = 'exec 3<&-; "$@"; exit';
 
-/** Tests every isolation measure by applying it to the command `true`. Never rejects. */
+/** Applies every measure to the command `true`. Never rejects. */
 export async function probeIsolation(run: Run = runTool, uid = process.getuid?.() ?? -1): Promise<Isolation> {
   const isRoot = uid === 0;
   const space = isRoot ? [] : USER_SPACE;
@@ -94,7 +87,6 @@ export async function probeIsolation(run: Run = runTool, uid = process.getuid?.(
   return { missing, isRoot, hasManyUsers: many === null, canYield: nice === null, whyNoProxyNetwork };
 }
 
-/** Tests the root tree with the mounts that programs use. */
 async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): Promise<string | null> {
   try {
     const dir = await mkdtemp(path.join(tmpdir(), 'slipway-probe-'));
@@ -116,7 +108,6 @@ async function tryOwnFiles(tried: (args: string[]) => Promise<string | null>): P
   }
 }
 
-/** Wrapper command of a program with the available isolation. */
 export function wrappers({ missing, isRoot, hasManyUsers, canYield }: Isolation, wrapping: Wrapping): string[] {
   const hasUser = missing['own-user'] === null;
   const hasNetwork = missing['own-network'] === null && wrapping.network === 'own';

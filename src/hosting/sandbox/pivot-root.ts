@@ -2,9 +2,8 @@
  * The file tree of a bundle: system programs and libraries, its own folder at `/bundle`, its interpreter, five devices,
  * `/proc`, and a `/tmp` in memory. All but `/tmp` is read-only; the host's files are not visible.
  *
- * `makePivotRoot` writes folders, links and a list of mounts in the format of fstab(5). The first process of the
- * program (`ENTER_ROOT`) mounts them in its own namespace, makes the tree its root and detaches the host's. Each
- * session that enters has its own `/tmp`, limited in size and in files (256 per MB).
+ * `makePivotRoot` writes a list of mounts in the format of fstab(5). The first process of the program (`ENTER_ROOT`)
+ * mounts them in its own namespace, makes the tree its root and detaches the host's.
  *
  * Needs `unshare` with mount and process namespaces: `isolation-checks.ts` tries it with the same mounts. Files that
  * libraries expect are left out if the host lacks them.
@@ -20,7 +19,6 @@ export interface PivotRootPlan {
    * itself.
    */
   folders: Record<string, string>;
-  /** Interpreter of the program, mounted at the same path. */
   runtime: string;
   /** Size of {@link SCRATCH_INSIDE}, the only writable folder, in memory, separate for each session. */
   scratchMb: number;
@@ -28,10 +26,8 @@ export interface PivotRootPlan {
   hidden: string[];
 }
 
-/** A prepared root tree; every session that enters it has mounts and scratch files of its own. */
 export interface PivotRoot {
   dir: string;
-  /** Mounts in the format of fstab(5). */
   mounts: string;
 }
 
@@ -58,9 +54,8 @@ const TREE = 'r';
 const READ_ONLY = 'bind,ro,nosuid,nodev';
 
 /**
- * Script of the first process before the program starts, as root of its own namespaces: mounts the tree, makes it the
- * root, and detaches the host's. Stays as the parent of all others, reaps them, and takes them down when it exits.
- * Descriptor 3 may be the network namespace and is closed before the program.
+ * Stays as the parent of all others, reaps them, and takes them down when it exits. Descriptor 3 may be the network
+ * namespace and is closed before the program.
  */
 export const ENTER_ROOT = `set -e
 exec 3<&-
@@ -73,7 +68,6 @@ shift 3
 unshare --root=${TREE} --wd="$into" -- "$@"
 exit`;
 
-/** Creates the tree, and the file that lists its mounts. */
 export async function makePivotRoot({ dir, folders, runtime, scratchMb, hidden }: PivotRootPlan): Promise<PivotRoot> {
   const tree = path.join(dir, TREE);
   const mounts = [mount(dir, dir, READ_ONLY)];

@@ -1,15 +1,14 @@
 /**
  * Isolation of hosted code from this host. Tools of Linux wrap the program's command: `setpriv`, `unshare`, `prlimit`,
- * `nsenter`, `nice`. `isolation-checks.ts` tests once what the host offers.
+ * `nsenter`, `nice`.
  *
  * Measures: an account for each owner, a separate network, limits of memory and files, an exit with this service; for
- * bundles also separate processes and a root tree with few files (`pivot-root.ts`). Setting `HOSTING_ISOLATION`:
- * `isolated` rejects modules without all of them, `auto` needs the memory limit and the exit with the service,
- * `container` accepts any host. Bundles always need every measure.
+ * bundles also separate processes and a root tree with few files (`pivot-root.ts`). `HOSTING_ISOLATION`: `isolated`
+ * rejects modules without all of them, `auto` needs the memory limit and the exit with the service, `container` accepts
+ * any host. Bundles always need every measure.
  *
- * Environment variables pass the wrappers under neutral names, because a tenant's `PATH` or `LD_PRELOAD` would make the
- * wrappers run the tenant's code. Values never appear in arguments, which every process of the machine can read.
- * Missing measures are logged at start and named when a release is rejected.
+ * Values of environment variables never appear in arguments, which every process of the machine can read. Missing
+ * measures are logged at start and named when a release is rejected.
  */
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -23,21 +22,17 @@ import { FIRST_USER, NOBODY, probeIsolation, TOOLS_PATH, wrappers, type Isolatio
 interface ProgramEnv {
   /** Command between the wrappers and the program. */
   wrapper: string[];
-  /** Environment of the outermost wrapper. */
   env: Record<string, string>;
 }
 
-/** Limits and isolation of a program. */
 export interface Confinement {
   /** Memory that its code may allocate, in MiB. */
   memoryMb: number;
-  /** Owner of the program: each owner has an account, where there are enough. */
+  /** Each owner has an account, where there are enough. */
   ownerId: string;
-  /** Working directory, transferred to its account with its contents. */
+  /** Transferred to the program's account with its contents. */
   runDir: string;
-  /** Further folders transferred to its account with their contents. */
   folders?: string[];
-  /** Working directory in place of the run folder. */
   workDir?: string;
   /** Complete environment except PATH; nothing of this service's is inherited. */
   env?: Record<string, string>;
@@ -49,7 +44,6 @@ export interface Confinement {
   reservedMb?: number;
 }
 
-/** Parameters of `spawn` for a confined program. */
 export interface Launch {
   file: string;
   args: string[];
@@ -71,7 +65,6 @@ export interface IsolationReport {
  */
 const WORKERD_RESERVED_MB = 640;
 
-/** Isolation of this host, which is the same for every sandbox of the process. */
 let ofHost: Promise<Isolation> | undefined;
 
 @Injectable()
@@ -110,16 +103,12 @@ export class Sandbox {
     );
   }
 
-  /** Null when bundles may run here; otherwise a message with the missing measures and the reasons. */
   async whyNoBundles(): Promise<string | null> {
     const lacking = await this.describeMissing(ISOLATION_MEASURES);
     return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;
   }
 
-  /**
-   * Reason why a network namespace cannot be connected to the egress proxy; null where {@link Confinement.network} may
-   * be a path.
-   */
+  /** Null where {@link Confinement.network} may be a path. */
   async whyNoProxyNetwork(): Promise<string | null> {
     return (await this.isolation()).whyNoProxyNetwork;
   }
@@ -135,10 +124,9 @@ export class Sandbox {
   }
 
   /**
-   * Parameters to spawn `program` with all available isolation. Transfers the folders to the program's account, so
-   * write all files first; a program with a root tree needs no transfer. The process id is the same through all
-   * wrappers, except with a process namespace: the spawned process then waits for the program, and exits with its
-   * status.
+   * Transfers the folders to the program's account, so write all files first; a program with a root tree needs no
+   * transfer. The process id is the same through all wrappers, except with a process namespace: the spawned process
+   * then waits for the program, and exits with its status.
    *
    * @throws file system errors when a folder cannot be transferred
    */
@@ -204,7 +192,7 @@ const REQUIRED: Record<Env['hostingIsolation'], readonly IsolationMeasure[]> = {
   container: [],
 };
 
-/** Transfers a folder with its contents, unless already done. Follows no links, which a tenant may have created. */
+/** Follows no links, which a tenant may have created. */
 async function changeOwner(user: number, folder: string): Promise<void> {
   const before = await lstat(folder);
   if (before.uid === user) return;
@@ -227,24 +215,23 @@ export class HeldFiles {
     return this.open.map(({ fd }) => fd);
   }
 
-  /** Path by which the program opens it through a descriptor. On systems other than Linux: the path itself. */
+  /** Returns the path itself on systems other than Linux. */
   async holdOpen(file: string): Promise<string> {
     if (process.platform !== 'linux') return file;
     this.open.push(await open(file, constants.O_RDONLY));
     return `/proc/self/fd/${this.first + this.open.length - 1}`;
   }
 
-  /** Closes the descriptors after the spawn, successful or not. Never rejects. */
+  /** Call it after the spawn, successful or not. Never rejects. */
   async release(): Promise<void> {
     for (const file of this.open.splice(0)) await file.close().catch(() => undefined);
   }
 }
 
 /**
- * Passes a program's environment through the wrappers under neutral names. The wrappers run as this service, and a
- * tenant's `PATH`, `LD_PRELOAD` or shell function would make them run the tenant's code. A shell inside all wrappers
- * restores the names; a name that the shell refuses is omitted with a message. Values never appear in arguments, which
- * every process of the machine can read.
+ * The wrappers run as this service, and a tenant's `PATH`, `LD_PRELOAD` or shell function would make them run the
+ * tenant's code, so the variables pass under neutral names. A shell inside all wrappers restores the names; a name that
+ * the shell refuses is omitted with a message.
  */
 function programEnv(env: Record<string, string>): ProgramEnv {
   const pairs = Object.entries(env);

@@ -6,28 +6,25 @@ import { passingTo } from '../hosting.js';
 /** Time before a process exit in which a response might have been cut off by it, since the response closes first. */
 const BROKEN_MS = 2_000;
 
-/** Limit of remembered broken responses. */
 const BROKEN_MAX = 100;
 
-/** Invocations of one program, in flight and recently finished. */
 export class InFlight {
   private readonly open = new Map<string, number>();
   private readonly ended = growingLru<true>(ENDED_MAX);
   private broken: { id: string; at: number }[] = [];
 
-  /** The only invocation in flight; null for none or several. */
   get onlyInFlight(): string | null {
     return this.open.size === 1 ? [...this.open.keys()][0] : null;
   }
 
-  /** The only invocation in flight at the exit, whose response was cut off just before. Null for none or several. */
+  /** The response of the invocation was cut off just before the exit. Null for none or several. */
   get onlyLost(): string | null {
     const since = performance.now() - BROKEN_MS;
     const lost = new Set([...this.open.keys(), ...this.broken.filter(({ at }) => at >= since).map(({ id }) => id)]);
     return lost.size === 1 ? [...lost][0] : null;
   }
 
-  /** False for an id without a request, which the code made up. */
+  /** False for an id that the code made up. */
   isKnown(id: string): boolean {
     return this.open.has(id) || this.ended.has(id);
   }
@@ -47,7 +44,6 @@ export class InFlight {
     this.ended.set(id, true);
   }
 
-  /** The dispatcher with tracking of its requests. */
   watch(dispatcher: Dispatcher): Dispatcher {
     return dispatcher.compose((dispatch) => (options, handler) => {
       const id = invocationIn(options.headers);

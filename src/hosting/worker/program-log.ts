@@ -6,9 +6,7 @@
  * output such as `console.table` is formatted differently. Lines that still wait at the exit belong to the only request
  * lost with the process, otherwise to none.
  *
- * Limits: 2,000 waiting lines or 1 MB of characters, the oldest are dropped; per request the program's log limit, whose
- * excess one line reports. An id that the tail reports and no request had is made up by the code; its lines belong to
- * no request.
+ * An id that the tail reports and no request had is made up by the code; its lines belong to no request.
  */
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import {
@@ -24,15 +22,14 @@ import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './trace-sink.js';
 import { levelOf, withoutOurs } from './workerd-process.js';
 
-/** Limit of waiting lines; the oldest is dropped first. */
+/** The oldest line is dropped first. */
 const WAITING_MAX = 2_000;
 
-/** Limit of their characters. */
 const WAITING_CHARS_MAX = 1_048_576;
 
 /**
- * Width of the slots of time in which lines of pipe and tail are compared; a line also matches those of the next slots. Measured
- * difference of the times that both record for a line: up to 3 ms.
+ * A line also matches those of the next slots. Measured difference of the times that both sources record for a line: up
+ * to 3 ms.
  */
 const SAME_TIME_MS = 5;
 
@@ -42,7 +39,6 @@ interface Waiting {
   time: number;
 }
 
-/** Printed lines that wait for the tail to name their request, indexed by text and by time. */
 class WaitingLines {
   private readonly all = new Set<Waiting>();
   private readonly byKey = new Map<string, Set<Waiting>>();
@@ -58,10 +54,7 @@ class WaitingLines {
     while (this.all.size > WAITING_MAX || this.chars > WAITING_CHARS_MAX) this.remove(firstOf(this.all));
   }
 
-  /**
-   * Removes the oldest line with the same text, otherwise one of the same level and time: output outside of the
-   * prelude's console, such as `console.table`, is formatted differently by pipe and tail. False without a match.
-   */
+  /** Removes the oldest line with the same text, otherwise one of the same level and time. False without a match. */
   removeMatch(line: TraceLine): boolean {
     const time = Math.floor(line.at / SAME_TIME_MS);
     const near = [time, time - 1, time + 1].map((slot) => this.byTime.get(timeKey(line, slot)));
@@ -73,7 +66,6 @@ class WaitingLines {
     return false;
   }
 
-  /** Removes and returns all, oldest first. */
   takeAll(): TraceLine[] {
     const lines = [...this.all].map(({ line }) => line);
     this.all.clear();
@@ -93,7 +85,6 @@ class WaitingLines {
 
 export class ProgramLog {
   private readonly printed = new WaitingLines();
-  /** Counts lines that the tail reported before the pipe. */
   private readonly reported = growingLru<number>(WAITING_MAX);
   private readonly bytes = growingLru<number>(ENDED_MAX);
 
@@ -115,7 +106,6 @@ export class ProgramLog {
     this.printed.add(line);
   }
 
-  /** Adds a line of the service itself. */
   add(line: TraceLine): void {
     this.emit(this.inFlight.onlyInFlight ?? '', [line], []);
   }
@@ -135,19 +125,16 @@ export class ProgramLog {
     }
   }
 
-  /** Reports the lines printed so far without a request, after the module was loaded. */
   reportLoad(): void {
     const lines = this.printed.takeAll();
     if (lines.length > 0) this.emit('', lines, []);
   }
 
-  /** Reports all waiting lines after the process, and thus the tail, has exited. */
   close(): void {
     const lines = this.printed.takeAll();
     if (lines.length > 0) this.emit(this.inFlight.onlyLost ?? '', lines, []);
   }
 
-  /** Removes a line from the waiting ones, or records that it need not wait. */
   private settleLine(line: TraceLine): void {
     if (this.printed.removeMatch(line)) return;
     const key = keyOf(line);
@@ -171,7 +158,6 @@ export class ProgramLog {
     });
   }
 
-  /** Drops lines above the limit of a request, with one line that reports it. */
   private withinBytes(id: string, lines: TraceLine[], exceptions: TraceException[]) {
     let used = this.bytes.get(id) ?? 0;
     const before = used;
@@ -190,7 +176,7 @@ export class ProgramLog {
   }
 }
 
-/** Removes duplicates: an exception that is both thrown and reported occurs twice with one time. */
+/** An exception that is both thrown and reported occurs twice with one time. */
 function dedupe(exceptions: TraceException[]): TraceException[] {
   const keys = new Set<string>();
   return exceptions.filter(({ at, name, message }) => {
@@ -204,7 +190,7 @@ function firstOf<T>(items: Set<T>): T {
   return first;
 }
 
-/** Key of a line; long lines by their beginning and length. */
+/** Long lines by their beginning and length. */
 function keyOf({ level, message }: TraceLine): string {
   return `${level} ${message.length} ${message.slice(0, 256)}`;
 }

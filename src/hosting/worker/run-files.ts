@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 /** Files of a run folder are readable by their owner only. */
 const PRIVATE = { mode: 0o600 };
 
-/** ES modules of this service inside a program's workerd, by the names of {@link FILES}. */
 const ENTRIES = ['prelude', 'wrapper', 'tail'] as const;
 
 type WorkerCode = Record<(typeof ENTRIES)[number], string>;
@@ -18,18 +17,13 @@ const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
 
 let loadedCode: Promise<WorkerCode> | undefined;
 
-/** Creates the folder of sessions within an owner's state, and returns it. */
 export async function makeSessionsDir(stateDir: string): Promise<string> {
   const folder = path.join(stateDir, 'sessions');
   await mkdir(folder, { recursive: true, mode: 0o700 });
   return folder;
 }
 
-/**
- * Writes workerd's input files into the run folder.
- *
- * @param state path of the sessions; null without them
- */
+/** @param state path of the sessions; null without them */
 export async function writeRunFiles(
   program: Program,
   { runDir, limits }: Pick<EngineContext, 'runDir' | 'limits'>,
@@ -60,7 +54,6 @@ export async function writeRunFiles(
   ]);
 }
 
-/** Removes the files after workerd has read them: secrets, code and configuration. */
 export async function removeRunFiles(program: Program, runDir: string): Promise<void> {
   const { secret, ...fixed } = FILES;
   const names = [...Object.values(fixed), ...Object.keys(program.secrets).map((_, index) => secret(index))];

@@ -14,7 +14,6 @@ export const DISK_LIMITS: DiskLimits = { bytes: 1_073_741_824, files: 40_000 };
 const CHECK_MS = 30_000;
 const PAUSE_FACTOR = 100;
 
-/** Remaining share after trimming at start. */
 const TRIMMED_TO = 0.5;
 
 interface Stored {
@@ -23,7 +22,7 @@ interface Stored {
   usedAt: number;
 }
 
-/** Files of sessions; stops counting above the limits. */
+/** Stops counting above the limits. */
 async function scan(folder: string, limits: DiskLimits): Promise<{ stored: Stored[]; isTooMuch: boolean }> {
   const stored: Stored[] = [];
   let bytes = 0;
@@ -41,8 +40,8 @@ async function scan(folder: string, limits: DiskLimits): Promise<{ stored: Store
 }
 
 /**
- * Deletes the least recently used sessions at start when limits are exceeded, down to half of them. Their clients
- * receive 404 and open new ones. Requires that no process uses the folder.
+ * Deletes the least recently used sessions, down to half of the limits. Their clients receive 404 and open new ones.
+ * Requires that no process uses the folder.
  */
 export async function trimSessions(folder: string, limits = DISK_LIMITS): Promise<void> {
   if (!(await scan(folder, limits)).isTooMuch) return;
@@ -64,7 +63,7 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
   }
 }
 
-/** Checks the disk usage while a program runs; calls `onTooMuch` once. Returns a function that stops the checks. */
+/** Calls `onTooMuch` once. Returns a function that stops the checks. */
 export function watchSessions(
   folder: string,
   onTooMuch: () => void,

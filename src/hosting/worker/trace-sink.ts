@@ -10,7 +10,6 @@ const REPORT_BYTES_MAX = 2_097_152;
 const CONNECTIONS_MAX = 64;
 
 export interface TailItem {
-  /** Invocation id of the request; empty without one. */
   id: string;
   hasThrown: boolean;
   /** True if workerd dropped lines: it stores 256 KB of an event. */
@@ -21,8 +20,7 @@ export interface TailItem {
 }
 
 /**
- * Listens on a unix socket for reports of one program's tail. Only that program's workerd reaches the socket, so
- * reports always belong to it; malformed ones are refused.
+ * Only that program's workerd reaches the socket, so reports always belong to it; malformed ones are refused.
  *
  * @returns function to close it with its connections; never rejects
  * @throws the error of `listen`

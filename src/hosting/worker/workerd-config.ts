@@ -6,7 +6,6 @@ export interface WorkerdPlan {
   memoryMb: number;
 }
 
-/** Files that the configuration embeds, and sockets that it names. */
 export const FILES = {
   config: 'config.capnp',
   main: 'main.mjs',
@@ -32,20 +31,19 @@ const ALONE = 'compatibilityDate = "2026-01-07", globalOutbound = "nowhere"';
 const SEMI_SPACE_MB = 4;
 
 /**
- * Heap size of V8's first full collection; later ones depend on live objects. By default it is the whole heap, and each
- * MB of garbage retains some 5 MB of workerd's memory: a trivial program grew by 12 KB a request up to its limit; with
- * this it stays at 150 MB.
+ * Heap size of V8's first full collection. By default it is the whole heap, and each MB of garbage retains some 5 MB of
+ * workerd's memory: a trivial program grew by 12 KB a request up to its limit; with this it stays at 150 MB.
  */
 const FIRST_COLLECTION_MB = 8;
 
 /**
  * Collects garbage on the thread that produced it, so that its time is charged to the request and limited with it. With
- * separate threads a program that filled its memory used the second core too: a neighbour's p95 grew to 2.3 times, and
- * to 1.3 without them; the calls/s of other programs are equal (measured, 2 cores).
+ * separate threads a neighbour's p95 grew to 2.3 times, and to 1.3 without them; the calls/s of other programs are
+ * equal (measured, 2 cores).
  */
 const COLLECTS_ITSELF = '"--single-threaded-gc"';
 
-/** workerd's configuration as Cap'n Proto text. Contains no user input except escaped names of secrets. */
+/** Contains no user input except escaped names of secrets. */
 export function workerdConfig(plan: WorkerdPlan): string {
   const secrets = plan.secretNames.map(
     (name, index) => `(name = ${quoteCapnp(name)}, text = embed "${FILES.secret(index)}")`,
@@ -99,7 +97,7 @@ export default opened.worker;
 export const McpSession = opened.McpSession;
 `;
 
-/** A Cap'n Proto string with all characters except plain letters as bytes, since the language has no \\u. */
+/** All characters except plain letters become bytes, since the language has no \\u. */
 export function quoteCapnp(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => {
     const character = String.fromCharCode(byte);

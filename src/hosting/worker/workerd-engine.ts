@@ -2,14 +2,12 @@
  * Engine for ES modules: each program is a workerd process in the sandbox, connected by unix sockets only (requests,
  * health, egress, trace).
  *
- * Start: write configuration, code and secrets into the run folder, open the sockets, spawn workerd through the
- * sandbox's wrappers, wait until it listens, and remove the files, which workerd has read by then. workerd gets the
- * folders as open descriptors, because its account cannot pass the folders above them. A stateful program has its
- * sessions as SQLite files in the owner's state folder, at most 1 GB.
+ * workerd gets folders as open descriptors, because its account cannot pass the folders above them, and its files are
+ * removed once it has read them. A stateful program has its sessions as SQLite files in the owner's state folder, at
+ * most 1 GB.
  *
  * Fails: a module that does not load in 30 s, or exits before, is a ProgramStartError with its output, or with the
- * memory limit. One that the machine killed (SIGKILL) is started a second time. `whyNot` is the sandbox's reason not to
- * run modules here.
+ * memory limit. One that the machine killed (SIGKILL) is started a second time.
  */
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -31,8 +29,7 @@ import { Pool, type Dispatcher } from 'undici';
 import { connectorOf } from '../../platform/egress/early-close.js';
 
 /**
- * Timeout of loading a module. An ordinary one takes a tenth of a second, and about ten seconds when a hundred start
- * concurrently on two busy cores.
+ * An ordinary one takes a tenth of a second, and about ten seconds when a hundred start concurrently on two busy cores.
  */
 const START_MS_MAX = 30_000;
 
@@ -42,7 +39,6 @@ const OUTPUT_CHARS_MAX = 8_000;
 /** First free descriptor after the standard streams and workerd's control channel. */
 const FIRST_HELD = 4;
 
-/** Placeholder origin: the socket is the address. */
 const ORIGIN = 'http://program';
 
 class WorkerdInstance implements Instance {
@@ -86,7 +82,6 @@ class WorkerdInstance implements Instance {
     this.process.signal('SIGKILL');
   }
 
-  /** Kills it, with a reason for its author. */
   killFor(reason: string): void {
     this.killReason ??= reason;
     this.process.signal('SIGKILL');
@@ -103,7 +98,6 @@ class WorkerdInstance implements Instance {
   }
 }
 
-/** Runs ES modules, each in its own workerd process. */
 @Injectable()
 export class WorkerdEngine extends Engine {
   readonly name = 'worker';
@@ -194,8 +188,7 @@ const KILLED =
   'later; the operator of this service has the log of the kernel.';
 
 /**
- * Spawns the program and waits until it listens. A process that was killed from outside, as Linux does when the
- * machine's memory runs out, is spawned a second time.
+ * A process that was killed from outside, as Linux does when the machine's memory runs out, is spawned a second time.
  *
  * @throws ProgramStartError with its output, when it exits before or on timeout
  */
@@ -224,6 +217,5 @@ async function listening(spawn: () => WorkerdProcess, isLast = false): Promise<W
 }
 
 function pool(socketPath: string): Pool {
-  // Without timeouts, which are the caller's: an event stream may be silent for hours.
   return new Pool(ORIGIN, { connect: connectorOf({ socketPath }), headersTimeout: 0, bodyTimeout: 0 });
 }

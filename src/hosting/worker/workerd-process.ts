@@ -6,16 +6,12 @@ import type { TraceLine } from '../hosting.types.js';
 import { FILES } from './workerd-config.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
-/** Length limit of an output line. */
 const LINE_CHARS_MAX = 131_072;
 
-/** Number of last output lines stored for the author. */
 const LAST_WORDS_MAX = 20;
 
-/** Length limit of each. */
 const WORDS_CHARS_MAX = 4_096;
 
-/** One line of workerd's output: of the code's console, or of workerd itself. */
 type OutputLine = { by: 'code'; line: TraceLine } | { by: 'workerd'; message: string };
 
 const OUR_PLACES = new RegExp(
@@ -26,18 +22,16 @@ const OUR_PLACES = new RegExp(
 const LEVELS: readonly string[] = ['debug', 'info', 'log', 'warn', 'error'];
 
 interface ProcessEnd {
-  /** Exit code or signal. */
   by: number | NodeJS.Signals;
   hasRunOutOfMemory: boolean;
   /** Last output for the author; empty without any. */
   lastWords: string[];
-  /** Other last output, for the operator. */
   detail: string[];
 }
 
-/** One workerd process. Reads its pipes to the end and catches all their errors. */
+/** Reads its pipes to the end and catches all their errors. */
 export class WorkerdProcess {
-  /** Resolves after the exit and the end of its pipes. Never rejects. */
+  /** Resolves after the exit and the end of the pipes. Never rejects. */
   readonly ended: Promise<ProcessEnd>;
   private readonly child: ChildProcess;
   private readonly lastWords: string[] = [];
@@ -81,7 +75,6 @@ export class WorkerdProcess {
     return this.child.pid ?? null;
   }
 
-  /** Resolves true when every socket is open, false when the process has exited before. */
   ready(): Promise<boolean> {
     const opened = new Promise<boolean>((resolve) => {
       this.onListening = () => resolve(true);
@@ -128,9 +121,8 @@ function read(stream: Readable, onLine: (line: string) => void): void {
 }
 
 /**
- * Parses a line of workerd's structured log. A line of the code has a numeric time and no source; workerd's own have a
- * source, which the code cannot forge, since its output is the text of a message. Lines that are not JSON come from V8
- * or the allocator.
+ * A line of the code has a numeric time and no source; workerd's own have a source, which the code cannot forge, since
+ * its output is the text of a message. Lines that are not JSON come from V8 or the allocator.
  *
  * @param now time of lines printed while the module loads, which have none
  */
@@ -147,7 +139,6 @@ export function levelOf(level: unknown): TraceLine['level'] {
   return LEVELS.includes(level as string) ? (level as TraceLine['level']) : 'log';
 }
 
-/** True if workerd, V8 or its allocator reports exhausted memory. */
 function saysOutOfMemory(message: string): boolean {
   return /heap out of memory|Reached heap limit|out of memory|std::bad_alloc|OOM error in V8|Cannot allocate memory/i.test(
     message,
@@ -155,8 +146,8 @@ function saysOutOfMemory(message: string): boolean {
 }
 
 /**
- * Part of workerd's own line for the author: the error of the code with its position, and no internals of workerd or
- * this host. Null for a line unrelated to the code.
+ * The error of the code with its position, and no internals of workerd or this host. Null for a line unrelated to the
+ * code.
  */
 function forAuthor(message: string): string | null {
   const error =

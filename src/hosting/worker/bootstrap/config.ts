@@ -5,7 +5,6 @@ import type { ConfigParser, ParseResult } from './user-module.js';
 /** Names that would access an object's prototype. */
 const UNSAFE = new Set(['__proto__', 'constructor', 'prototype']);
 
-/** JSON Schema as configurations use it (drafts 7 to 2020-12). */
 export interface Schema {
   [keyword: string]: unknown;
   type?: string | string[];
@@ -22,22 +21,20 @@ export interface Schema {
   allOf?: Schema[];
 }
 
-/** An error of a configuration. `path`: names joined by dots, empty for the whole value. */
+/** `path`: names joined by dots, empty for the whole value. */
 interface ConfigError {
   path: string;
   message: string;
 }
 
-/** Values of the query as strings, by name. */
 type Raw = { values: string[] } | Map<string, Raw>;
 
 export type ConfigResult = { config: unknown } | { errors: ConfigError[] };
 
 /**
  * Parses a caller's configuration from the query: `db.host=x` becomes `{db: {host: 'x'}}`. Values are converted to the
- * type in the schema, so `5000` stays a string for the type string; without a type, JSON if it parses as such. Defaults are
- * filled in. The module's exported zod object, if any, validates the result; values were checked against the schema
- * before the call.
+ * type in the schema, so `5000` stays a string for the type string; without a type, JSON if it parses as such. The
+ * module's exported zod object, if any, validates the result; values were checked against the schema before the call.
  */
 export async function readConfig(
   query: URLSearchParams,
@@ -120,7 +117,6 @@ function propertyOf(schema: Schema, name: string): Schema {
   return isObject(schema.additionalProperties) ? schema.additionalProperties : {};
 }
 
-/** A list is sent as JSON, or as a repeated name. */
 function typedArray(values: string[], schema: Schema, root: Schema): unknown {
   if (values.length === 1) {
     const list = fromJson(values[0]);
@@ -155,7 +151,7 @@ function resolveSchema(schema: unknown, root: Schema): Schema {
   return withTarget(schema, root);
 }
 
-/** The types a schema allows; empty for any. @param around schemas being read, to stop at circular references */
+/** An empty set means any type. @param around schemas being read, to stop at circular references */
 function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
   if (around.includes(schema)) return new Set();
   const here = resolveSchema(schema, root);
@@ -173,7 +169,7 @@ function typeName(value: unknown): string {
   return typeof value;
 }
 
-/** The value with defaults for missing members, and without members that the schema forbids. */
+/** Drops members that the schema forbids. */
 function withDefaults(schema: Schema, root: Schema, value: unknown, around: unknown[] = []): unknown {
   const here = resolveSchema(schema, root);
   if (value === undefined && here.default !== undefined) return structuredClone(here.default);

@@ -3,18 +3,16 @@ import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.
 import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './user-module.js';
 
 /**
- * In-memory server of a session, with its transport. Several processes can use it: it receives
- * `notifications/initialized` once, and its requests outside of any call go to the last caller that accepts requests.
+ * Several processes can use it: it receives `notifications/initialized` once, and its requests outside of any call go
+ * to the last caller that accepts requests.
  */
 export class LiveSession {
   private readonly transport: WebStandardStreamableHTTPServerTransport;
-  /** Handler of the messages that the code receives. */
   onMessage: MessageHandler | undefined;
   /** Result of `initialize`; null before, or when it was rejected. */
   initializeResult: unknown = null;
   private server: SdkServer | undefined;
   private readonly running = new Set<RequestId>();
-  /** Requests that arrived and were not delivered yet. */
   private arriving = 0;
   private isInitialized = false;
   private isRetired = false;
@@ -44,7 +42,6 @@ export class LiveSession {
     return live;
   }
 
-  /** True after a successful `initialize`. */
   get hasBegun(): boolean {
     return this.transport.sessionId !== undefined;
   }
@@ -63,7 +60,7 @@ export class LiveSession {
     await this.server?.close?.();
   }
 
-  /** Closes it after its running requests, when another one replaces it. */
+  /** Waits for the running requests of the replaced session. */
   async retire(): Promise<void> {
     this.isRetired = true;
     await this.closeIfDone();

@@ -4,14 +4,13 @@ import { format } from 'node:util';
 /** CommonJS dependencies inside a bundle load Node's modules by `require`, which ES modules do not have. */
 (globalThis as { require?: unknown }).require = createRequire('/');
 
-/** Length limit of a console line; workerd stores 256 KB of a request. */
 const LINE_CHARS_MAX = 65_536;
 
 const LEVELS = ['debug', 'error', 'info', 'log', 'warn'] as const;
 
 /**
- * Formats a line where the values still exist: workerd's tail loses maps, symbols and the stack of an error, and its
- * printed copy is formatted differently. Both copies are then identical and can be matched.
+ * workerd's tail loses maps, symbols and the stack of an error, and its printed copy is formatted differently, so lines
+ * are formatted where the values still exist. Both copies are then identical and can be matched.
  */
 for (const level of LEVELS) {
   const print = console[level].bind(console);

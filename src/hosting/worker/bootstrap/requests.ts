@@ -4,7 +4,6 @@ import type { Bindings } from './user-module.js';
 /** Marks requests of the wrapper to a session. Removed from external requests. */
 export const SEND_HEADER = 'x-slipway-session-send';
 
-/** Header with the caller's validated configuration, for the session it opens. */
 export const CONFIG_HEADER = 'x-slipway-session-config';
 
 const OURS = [INVOCATION_HEADER, RPC_METHOD_HEADER, SCAN_HEADER, SESSION_HEADER, SEND_HEADER, CONFIG_HEADER];
@@ -14,16 +13,13 @@ interface RpcErrorExtra {
   headers?: Record<string, string>;
 }
 
-/**
- * The request for the code: without internal headers, and without `cf`, which contains the process id of this service.
- */
+/** Drops internal headers and `cf`, which contains the process id of this service. */
 export function clean(request: Request): Request {
   const headers = new Headers(request.headers);
   for (const name of OURS) headers.delete(name);
   return withHeaders(request, headers);
 }
 
-/** The same request with other headers. */
 export function withHeaders(request: Request, headers: Headers): Request {
   return new Request(request.url, {
     method: request.method,
@@ -46,7 +42,6 @@ export function secretsIn(env: Bindings): Record<string, string> {
   );
 }
 
-/** The bearer token of a request; undefined without one. */
 export function bearerOf(request: Request): string | undefined {
   return /^Bearer +(\S+)$/i.exec(request.headers.get('authorization') ?? '')?.[1];
 }

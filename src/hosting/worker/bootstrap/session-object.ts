@@ -4,8 +4,7 @@
  *
  * After a restart of the process the server is created again and receives the stored `initialize`, so the client does
  * not notice. Opening an existing session continues it, if configuration, client and token are the same; otherwise a
- * new server takes its place and the values stay. Storage keys: `opening` (body and configuration), `value:<key>` (the
- * code's).
+ * new server takes its place and the values stay.
  *
  * A session is deleted 7 days after its last use, one without values after a day. A server that does not restore within
  * 10 s counts as failed, and the client gets 404 for an unknown session, and opens another one.
@@ -31,12 +30,9 @@ const TURN_MS_MAX = 10_000;
 
 const OPENING = 'opening';
 
-/** Prefix of the code's storage keys, which separates them from Slipway's. */
 const VALUE = 'value:';
 
-/** Data that opens a session again in a new process. */
 interface Opening {
-  /** Body of the `initialize` request. */
   body: string;
   config: unknown;
 }
@@ -44,9 +40,7 @@ interface Opening {
 export class McpSessionObject {
   private live: Promise<LiveSession> | undefined;
   private readonly env: Record<string, string>;
-  /** The pending opening. */
   private turn: Promise<unknown> = Promise.resolve();
-  /** True if the code stored values; undefined until checked. */
   private keepsValues: boolean | undefined;
 
   constructor(
@@ -80,7 +74,6 @@ export class McpSessionObject {
     return live.handle(clean(request));
   }
 
-  /** Deletes the session after its idle lifetime. */
   async alarm(): Promise<void> {
     await this.endSession();
   }
@@ -96,9 +89,7 @@ export class McpSessionObject {
     return turn;
   }
 
-  /**
-   * Continues the existing session. Undefined when it does not exist, or was opened differently or for another token.
-   */
+  /** Undefined when the session does not exist, or was opened differently or for another token. */
   private async reenter(opening: Opening, accessToken: string | undefined): Promise<Response | undefined> {
     const stored = await this.state.storage.get<Opening>(OPENING);
     if (!stored || !isSameOpening(stored, opening)) return undefined;
@@ -109,7 +100,7 @@ export class McpSessionObject {
     return Response.json(answer, { headers: { 'mcp-session-id': this.id } });
   }
 
-  /** Creates or replaces its server; stored values stay. */
+  /** Stored values stay. */
   private async startSession(request: Request, opening: Opening): Promise<Response> {
     const { url, headers } = request;
     const live = await this.begin(opening.config, bearerOf(request));
@@ -126,10 +117,9 @@ export class McpSessionObject {
     return answer;
   }
 
-  /** Undefined when a new version of the code does not restore the session: its client opens another. */
+  /** Undefined when a new version of the code does not restore the session. */
   private async resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
-      // The server in memory, or a new one that receives the stored `initialize`.
       this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
         this.live = undefined;
         throw error;
@@ -173,7 +163,6 @@ export class McpSessionObject {
     await live?.close();
   }
 
-  /** Extends the idle deadline. */
   private async touch(): Promise<void> {
     const { storage } = this.state;
     this.keepsValues ??= (await storage.list({ prefix: VALUE, limit: 1 })).size > 0;
@@ -204,7 +193,7 @@ export class McpSessionObject {
   }
 }
 
-/** The server; on timeout it is closed once created. @throws errors of `work`; Error on timeout */
+/** Closes a server that is created after the timeout. @throws errors of `work`; Error on timeout */
 function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -215,12 +204,12 @@ function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
   });
 }
 
-/** Responds to a session request for a stateless program, a mistake of the caller. */
+/** A session request for a stateless program is a mistake of the caller. */
 export function noSessions(): Response {
   return rpcError(500, -32603, 'This server keeps sessions, but was not published as stateful. Publish it again.');
 }
 
-/** Message of the stored opening; empty when malformed. */
+/** Empty when the body is malformed. */
 function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?: object } } {
   try {
     return (JSON.parse(body) ?? {}) as { id?: unknown; params?: { capabilities?: object } };
@@ -229,10 +218,7 @@ function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?:
   }
 }
 
-/**
- * True if a stored session serves this opening: the same configuration, and the same client or one without
- * capabilities.
- */
+/** Compares the configuration, and the client if it has capabilities. */
 function isSameOpening(stored: Opening, requested: Opening): boolean {
   if (JSON.stringify(stored.config) !== JSON.stringify(requested.config)) return false;
   const { id, params } = messageOf(requested);

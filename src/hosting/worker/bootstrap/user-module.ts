@@ -2,12 +2,10 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 
 /** Types of workerd used by the wrapper beyond the web standards. */
 
-/** Extends a request beyond its response. */
 export interface ExecutionContext {
   waitUntil(promise: Promise<unknown>): void;
 }
 
-/** Storage of one Durable Object, on disk. */
 export interface ObjectStorage {
   get<T>(key: string): Promise<T | undefined>;
   put(key: string, value: unknown): Promise<void>;
@@ -46,7 +44,6 @@ export interface SdkServer {
   close?(): Promise<void>;
 }
 
-/** Session storage for a stateful server. */
 export interface Session {
   id: string;
   get(key: string): Promise<unknown>;
@@ -79,7 +76,6 @@ export type HttpHandler = (
   context: { env: Record<string, string>; sessions?: { send(sessionId: string, message: unknown): Promise<unknown> } },
 ) => Response | Promise<Response>;
 
-/** A zod object of any version. */
 export interface ConfigParser {
   safeParseAsync(value: unknown): Promise<ParseResult>;
 }
@@ -88,7 +84,6 @@ export type ParseResult =
   | { success: true; data: unknown }
   | { success: false; error: { issues: { path: PropertyKey[]; message: string; expected?: unknown }[] } };
 
-/** Exports of a module (a `ServerModule` of published SDKs, or a plain worker). */
 export interface UserModule {
   default?: unknown;
   stateful?: unknown;
@@ -99,12 +94,11 @@ export interface UserModule {
   McpSession?: unknown;
 }
 
-/** Supported kinds of module. */
 export type ModuleForm = { kind: 'factory'; factory: ServerFactory } | { kind: 'worker'; fetch: FetchHandler };
 
 const EXPECTED = 'The default export must be a function that returns an MCP server, or an object with a fetch handler';
 
-/** Determines the kind. @throws TypeError with a message for the author */
+/** @throws TypeError with a message for the author */
 export function formOf(module: UserModule): ModuleForm {
   const exported = module.default;
   if (exported === undefined) throw new TypeError(`${EXPECTED}; the module has no default export.`);

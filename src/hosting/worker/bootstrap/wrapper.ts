@@ -24,17 +24,14 @@ import {
 } from './user-module.js';
 import { McpSessionObject, noSessions } from './session-object.js';
 
-/** Exports of a program's main module. */
 interface Opened {
   worker: { fetch(request: Request, env: Bindings, context: ExecutionContext): Promise<Response> };
   McpSession: unknown;
 }
 
 /**
- * Creates a worker from an uploaded module of either kind.
- *
- * @param schema schema of the configuration; null for anything
- * @throws TypeError when it is of neither kind, with a message for its author
+ * @param schema of the configuration; null for anything
+ * @throws TypeError for a module of neither kind, with a message for its author
  */
 export function open(module: UserModule, schema: Schema | null): Opened {
   const form = formOf(module);
@@ -81,7 +78,7 @@ class SessionFileError extends Error {
   }
 }
 
-/** Catches exceptions of the code: reports them in the author's log and to a scan, not to callers. */
+/** Reports exceptions in the author's log and to a scan, not to callers. */
 async function guarded(
   context: { waitUntil(promise: Promise<unknown>): void },
   request: Request,
@@ -90,7 +87,6 @@ async function guarded(
   try {
     return await answer();
   } catch (error) {
-    // Reports the error as an exception of the request.
     context.waitUntil(Promise.reject(error));
     // Values of a session are in SQLite, which reports a full disk like this.
     if (String(error).includes('SQLITE_FULL')) return rpcError(507, -32603, DISK_FULL);
@@ -203,7 +199,6 @@ class FactoryWorker {
   }
 }
 
-/** Marks a response whose session can be opened again by name. */
 function markKept(answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SESSION_HEADER, 'kept');
