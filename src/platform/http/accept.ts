@@ -5,8 +5,7 @@
  * are long: during a flood of connections the p95 of a request on a new one was 5 s, and 0.9 s with four handles and
  * the backlog (`node bench/hostile.mjs`). A child process duplicates the listening socket: Node has no other way. The
  * handles belong to the server, which counts and limits their connections as its own and closes them. If a socket
- * cannot be duplicated, as on Windows, the server works without more handles. A worker (`WORKERS`) has no socket: the
- * supervisor accepts, in an idle loop.
+ * cannot be duplicated, as on Windows, the server works without more handles.
  */
 import { spawn } from 'node:child_process';
 import cluster from 'node:cluster';
@@ -18,13 +17,11 @@ import type { Server } from 'node:http';
  */
 const BACKLOG = 4_096;
 
-/** Handles besides the server's own. */
 const MORE_HANDLES = 3;
 
-/** Timeout of the child. It takes 40 ms. */
+/** The child takes 40 ms. */
 const DUPLICATION_MS_MAX = 5_000;
 
-/** Node's object for a listening socket. */
 interface Handle {
   onconnection: unknown;
   listen(backlog: number): number;
@@ -34,7 +31,6 @@ interface Handle {
 
 const CHILD = `process.on('message', (_, handle) => process.send(0, handle))`;
 
-/** Raises the backlog of a listening server, and adds handles to it. */
 export async function acceptMore(server: Server): Promise<void> {
   if (cluster.isWorker) return;
   const { _handle: main } = server as Server & { _handle?: Handle | null };

@@ -3,11 +3,10 @@
  * harmless) and the headers that forbid browsers to run a response. Then it goes to CORS, the authorization server, the
  * fast path, or Express.
  *
- * Sockets: connections of one address and in all (`HTTP_CONNECTIONS_…`), unread responses (`response-backlog.ts`) and
- * the time of a request are limited; above a limit connections are cut off or their further requests not executed. Two
- * pipelined requests, or requests with a body and without a key, run per turn of the event loop, because rejecting many
- * at the same time delays other calls. WebSocket handshakes go to `upgrade`; any other `Upgrade` header is ignored
- * (RFC 9110 section 7.8).
+ * Connections of one address and in all (`HTTP_CONNECTIONS_…`), unread responses (`response-backlog.ts`) and the time
+ * of a request are limited; above a limit connections are cut off or their further requests not executed. Two pipelined
+ * requests, or requests with a body and without a key, run per turn of the event loop, because rejecting many at the
+ * same time delays other calls.
  *
  * Shutdown: no new connections; after 25 s running calls get an error, a second later sockets are closed.
  */
@@ -54,7 +53,6 @@ const FAREWELL_MS = 1_000;
  */
 const PATIENT_PER_TURN = 2;
 
-/** Interval of checking for requests that take too long to arrive. */
 const CHECK_MS = 1_000;
 
 /** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
@@ -69,10 +67,8 @@ const QUIET_TURNS = 4;
 /** Time for the first request of a connection accepted last. */
 const FIRST_REQUEST_MS = 1_000;
 
-/** The parts of an authorized request that its log line names. */
 type GrantedRequest = IncomingMessage & { grant?: { caller: { accountId: string }; namespace?: { name: string } } };
 
-/** Parts of the application that the HTTP server calls. */
 export interface ServerParts {
   /** Sees a request before Express does; true when it handles the request. */
   take?: (request: IncomingMessage, response: ServerResponse) => boolean;
@@ -83,17 +79,14 @@ export interface ServerParts {
   upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** True while this process drains: responses close their connections, so that no request meets a closing socket. */
   isDraining?: () => boolean;
-  /** Logs each finished request. */
   log?: (fields: object) => void;
-  /** Measures every request, before routing. */
+  /** Called before routing. */
   meter?: (request: IncomingMessage, response: ServerResponse) => void;
-  /** A worker's own port, for requests of other processes. Its connections are handed to the HTTP server. */
+  /** Connections of this worker's own port are handed to the HTTP server. */
   internal?: Server;
-  /** Responds to the requests that are unfinished at shutdown. */
   failPendingCalls?: () => void;
 }
 
-/** Express, with Slipway's code in front. */
 export class SlipwayAdapter extends ExpressAdapter {
   /**
    * Sockets without a request so far: Node does not count them as idle, and some clients open one more than they use.
@@ -113,7 +106,7 @@ export class SlipwayAdapter extends ExpressAdapter {
     private readonly parts: ServerParts,
   ) {
     const app = express();
-    // Before super(), which creates the router: it reads its settings only then.
+    // Before super(): the router that it creates reads its settings only then.
     app.enable('case sensitive routing');
     super(app);
   }
@@ -199,9 +192,8 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /**
-   * Stops accepting and lets running requests finish. Earlier connections are served: closing them unread would reset
-   * them, and a client could not know whether its request was executed. After 25 s calls get an error; a second later
-   * the rest is cut off.
+   * Earlier connections are served: closing them unread would reset them, and a client could not know whether its
+   * request was executed. After 25 s calls get an error; a second later the rest is cut off.
    */
   override async close(): Promise<void> {
     const server = this.getHttpServer() as http.Server;
@@ -228,8 +220,8 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /**
-   * Accepts connections until none arrives for a moment, without responding: a client that waits opens no further
-   * connection, which closing the port would reset. @returns a function that serves these connections
+   * Until no connection arrives for a moment, without responding: a client that waits opens no further connection,
+   * which closing the port would reset. @returns a function that serves these connections
    */
   private async acceptLast(server: http.Server): Promise<() => void> {
     if (!server.listening) return () => undefined;
@@ -280,18 +272,18 @@ export class SlipwayAdapter extends ExpressAdapter {
 /** Request targets as sent, if they differ from the canonical `url`. */
 const askedUrls = new WeakMap<IncomingMessage, string>();
 
-/** The request target as its client spelled it, such as the short form of a connection's address. */
+/** Returns the target as the client spelled it, such as the short form of a connection's address. */
 export function askedUrl(request: IncomingMessage): string {
   return askedUrls.get(request) ?? request.url ?? '/';
 }
 
-/** Gives the request an id, unless its client did. @returns the id */
+/** Keeps the id that the client sent, if it is harmless. @returns the id */
 function identify({ headers }: IncomingMessage): string {
   const sentId = headers['x-request-id'];
   return (headers['x-request-id'] = typeof sentId === 'string' && REQUEST_ID.test(sentId) ? sentId : randomUUID());
 }
 
-/** Responds to a request that Node could not read or did not get in time, like Node itself but with a body. */
+/** Node could not read the request, or did not get it in time. The response is that of Node, but with a body. */
 function refuseUnread(
   error: Error & { code?: string; rawPacket?: Buffer },
   socket: Socket & { _httpMessage?: { _headerSent: boolean } | null },

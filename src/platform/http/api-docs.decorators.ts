@@ -1,7 +1,7 @@
 import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse, ApiSchema, type ApiSchemaOptions } from '@nestjs/swagger';
 import { applyDecorators } from '@nestjs/common';
 
-/** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
+/** `openapi-document.ts` turns these errors into responses. */
 export const API_ERRORS = 'x-errors';
 
 /**
@@ -18,16 +18,12 @@ export function ApiErrors(...errors: ApiError[]): MethodDecorator {
   return ApiExtension(API_ERRORS, errors);
 }
 
-/** Documents whether an object may have members besides those of its class. */
 export function ApiAdditionalProperties(additionalProperties: boolean): ClassDecorator {
   // Swagger copies every option to the schema, and declares two of them.
   return ApiSchema({ additionalProperties } as ApiSchemaOptions);
 }
 
-/**
- * Documents a route whose response has an `ETag`, with 304 and no body for a client that has this version. RFC 9110
- * 13.1.2.
- */
+/** A client that has this version gets 304 and no body (RFC 9110 13.1.2). */
 export function ApiEtag(): MethodDecorator {
   return applyDecorators(
     ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' }),
@@ -35,7 +31,6 @@ export function ApiEtag(): MethodDecorator {
   );
 }
 
-/** Documents a stream of server-sent events that a client can continue. */
 export function ApiEventStream(example: string): MethodDecorator {
   return applyDecorators(
     ApiHeader({ name: 'Last-Event-ID', required: false, description: 'The id of the last event you have.' }),

@@ -13,7 +13,7 @@
  */
 import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
-/** Decodes one path segment once; null when its percent-encoding is broken. */
+/** Null when the percent-encoding is broken. */
 function decodeSegment(segment: string): string | null {
   if (!segment.includes('%')) return segment;
   try {
@@ -28,10 +28,7 @@ function cleanName(name: string): string {
   return name.replace(/^@(?!@)/, '').replace(/(?<!\/)\/$/, '');
 }
 
-/**
- * The canonical form of every accepted spelling of a server's path, `/servers/{name%2Fserver}…`: the slash encoded or
- * not, a leading `@`, a trailing encoded slash.
- */
+/** `/servers/{name%2Fserver}…`: the slash can be encoded or not, with a leading `@` and a trailing encoded slash. */
 function canonicalServerPath(segments: string[]): string | null {
   const [first = '', second, ...rest] = segments;
   const decoded = decodeSegment(first);
@@ -46,7 +43,6 @@ function canonicalServerPath(segments: string[]): string | null {
   return `/servers/${encodeURIComponent(cleanName(`${name}/${next}`))}${tail(rest)}`;
 }
 
-/** The MCP addresses of a server, with trailing slashes. */
 const RUN_ENDPOINT = /^\/run\/[^/]+(?:\/mcp)?\/+$/;
 
 /** Express' router ignores trailing slashes; the fast path before it compares segment by segment. */
@@ -56,7 +52,7 @@ function withoutTrailingSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-/** The canonical form of a path. @param url path and query as in the request line */
+/** @param url path and query as in the request line */
 export function canonicalPath(url: string): string {
   // The target as Express reads it: without fragment, and without the origin that proxies send.
   const hash = url.indexOf('#');

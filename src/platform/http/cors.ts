@@ -7,12 +7,12 @@ const PAGE = /^\/(?:docs|setup|oauth|login|logout|invite|me|ui|consent|authorize
 
 const METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT';
 
-/** Longest time for which Chromium keeps a preflight, in seconds. */
+/** Seconds; Chromium keeps a preflight no longer. */
 const PREFLIGHT_SECONDS = '7200';
 
 /**
- * True if scripts of this origin may use REST and MCP endpoints: pages of this service, those of `CORS_ORIGINS`, and local
- * pages while the service is reachable locally only. The `Host` header is not trusted: a DNS rebinding page controls it.
+ * Pages of this service, those of `CORS_ORIGINS`, and local pages while the service is reachable locally only. The
+ * `Host` header is not trusted: a DNS rebinding page controls it.
  */
 export function isTrustedOrigin(origin: string, { baseUrl, corsOrigins, isLocalOnly }: Env): boolean {
   const url = parseUrl(origin);
@@ -22,8 +22,7 @@ export function isTrustedOrigin(origin: string, { baseUrl, corsOrigins, isLocalO
 }
 
 /**
- * Adds the CORS headers for a trusted origin, and handles its preflights. Browser credentials are never allowed:
- * scripts send an API key.
+ * Also handles preflights. Browser credentials are never allowed: scripts send an API key.
  *
  * @param request with its canonical URL
  * @returns true for a preflight, which then has its response

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../errors/domain-error.js';
 
-/** Bytes of the checksum: a truncated or changed cursor is rejected. */
+/** A truncated or changed cursor is rejected. */
 const CHECKSUM_BYTES = 6;
 
 function digest(...parts: string[]): Buffer {

@@ -5,7 +5,7 @@ import type { RevocationRegistry } from './revocation-registry.js';
 import { repeat } from '../schedule/repeat.js';
 import { STALL_MS_MAX } from './stalled-reader.js';
 
-/** Headers of a stream of server-sent events. `x-accel-buffering` makes nginx pass each event on immediately. */
+/** `x-accel-buffering` makes nginx pass each event on immediately. */
 export const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
@@ -15,11 +15,9 @@ export const EVENT_STREAM_HEADERS = {
 /** Shorter than the 30 to 60 s after which proxies close an idle connection. */
 const HEARTBEAT_MS = 15_000;
 
-/** One client that follows changes by server-sent events. */
 export abstract class EventStream {
   protected isClosed = false;
   private isDue = false;
-  /** The client has not read what was written. */
   private isWaiting = false;
   private wakeUp: () => void = () => undefined;
 
@@ -28,10 +26,8 @@ export abstract class EventStream {
     private readonly stallMs = STALL_MS_MAX,
   ) {}
 
-  /** Sends events until the stream is closed, or nothing more will come. */
   protected abstract follow(): Promise<void>;
 
-  /** Reports a possible change. */
   wake(): void {
     this.isDue = true;
     this.wakeUp();
@@ -42,7 +38,7 @@ export abstract class EventStream {
     this.wakeUp();
   }
 
-  /** Writes the head. Closes the stream when its client disconnects. */
+  /** Closes the stream when the client disconnects. */
   begin(): void {
     const { response } = this;
     // The client might have disconnected during the previous queries, and HEAD has no events.
@@ -52,7 +48,7 @@ export abstract class EventStream {
     response.flushHeaders();
   }
 
-  /** Sends the events. @throws what {@link follow} throws */
+  /** @throws what {@link follow} throws */
   async run(): Promise<void> {
     if (this.isClosed) return;
     const heartbeat = repeat(HEARTBEAT_MS, () => {
@@ -65,7 +61,7 @@ export abstract class EventStream {
     }
   }
 
-  /** Sends an event. Waits for a slow client, and closes the connection if it has not read everything in time. */
+  /** Waits for a slow client, and closes the connection if it has not read everything in time. */
   protected async send(event: string, data: object, id: string): Promise<void> {
     if (this.isClosed) return;
     const isRead = this.response.write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
@@ -80,13 +76,13 @@ export abstract class EventStream {
     this.isClosed ||= this.isWaiting;
   }
 
-  /** Waits for a {@link wake} since the last call, at most `ms` milliseconds. */
+  /** Waits at most `ms` milliseconds; a {@link wake} since the last call counts. */
   protected async nextChange(ms: number): Promise<void> {
     await this.pause(ms, () => this.isDue);
     this.isDue = false;
   }
 
-  /** Waits until the stream is closed or `isOver` holds after a wake-up, at most `ms` milliseconds. */
+  /** Ends early when `isOver` holds after a wake-up. */
   protected async pause(ms: number, isOver = () => false): Promise<void> {
     if (this.isClosed || isOver()) return;
     await new Promise<void>((resolve) => {
@@ -100,13 +96,13 @@ export abstract class EventStream {
   }
 }
 
-/** Owner of a stream: streams are counted for the account, and close with the key. */
+/** Streams are counted for the account, and close with the key. */
 export interface StreamOwner {
   accountId: string;
   keyId: string;
 }
 
-/** The open streams of one kind in this process. They close before it stops, which does not wait for their clients. */
+/** Streams close before the process stops, which does not wait for their clients. */
 export abstract class EventStreams<Stream extends EventStream> implements BeforeApplicationShutdown {
   private readonly logger = new Logger('streams');
   private readonly open = new Set<Stream>();
@@ -134,7 +130,7 @@ export abstract class EventStreams<Stream extends EventStream> implements Before
   }
 
   /**
-   * Runs a stream in the background until it closes, the key is revoked or expires, or the process stops.
+   * Runs in the background until the stream closes, the key is revoked or expires, or the process stops.
    *
    * @returns false above a limit, with nothing sent
    */

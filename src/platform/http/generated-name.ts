@@ -9,7 +9,6 @@ const animals = (
 /** No vowels and no look-alikes, to avoid words and misreadings. */
 const letters = '23456789bcdfghjkmnpqrstvwxz';
 
-/** Random letters and digits that look different from each other. */
 export function generateTail(length: number): string {
   return Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 }

@@ -1,4 +1,4 @@
-/** Hop-by-hop headers (RFC 9110 section 7.6.1) and headers for proxies: never forwarded. */
+/** Hop-by-hop headers (RFC 9110 section 7.6.1) and headers for proxies are never forwarded. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'connection',
   'keep-alive',
@@ -13,12 +13,11 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns a predicate for the headers of a message, by lower-case name, that must not be forwarded.
+ * Names are lower-case.
  *
- * @param connection the message's own `Connection` header, which can name more of them
+ * @param connection the message's own `Connection` header, which can name more headers
  */
 export function hopByHopOf(connection: string | string[] | undefined): (name: string) => boolean {
-  // Most messages name none; then no set is created.
   if (connection === undefined) return (name) => HOP_BY_HOP.has(name);
   const listed = new Set(
     String(connection)

@@ -61,7 +61,6 @@ export function IsText(charsMax: number): PropertyDecorator {
   );
 }
 
-/** {@link IsText} that can be omitted. */
 export function IsOptionalText(charsMax: number): PropertyDecorator {
   return applyDecorators(IsOptional(), IsText(charsMax));
 }
@@ -105,7 +104,7 @@ export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
 }
 
-/** Returns the members of `record` that `fields` names; all of them without `fields`. Unknown names are ignored. */
+/** Returns all members without `fields`. Unknown names are ignored. */
 export function project<T extends object>(record: T, fields: readonly string[] | undefined): Partial<T> {
   if (fields === undefined) return record;
   return Object.fromEntries(Object.entries(record).filter(([name]) => fields.includes(name))) as Partial<T>;

@@ -29,17 +29,15 @@ export function ClosedBody(): ClassDecorator {
   };
 }
 
-/** Marks a body DTO in which an unknown key is rejected if it resembles a known one and is probably a typo. */
+/** An unknown key is rejected if it resembles a known one and is probably a typo. */
 export function SpelledBody(): ClassDecorator {
   return (target) => {
     spelledBodies.add(target);
   };
 }
 
-/** Class-validator's names of the checks that only state the type of a value. */
 const TYPE_CHECKS = ['isString', 'isObject', 'isArray', 'isInt', 'isNumber', 'isBoolean'];
 
-/** Messages of class-validator, and their replacements. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/must be an integer number$/, 'must be a whole number'],
   [
@@ -58,7 +56,7 @@ function inOurWords(text: string): string {
   return words === undefined ? text : text.replace(words, replacement ?? '');
 }
 
-/** One message for each rule that a member breaks; for a wrong type only that one. */
+/** A wrong type gives only the message about the type. */
 function describeErrors(errors: ValidationError[], path = ''): string[] {
   return errors.flatMap(({ property, value, target, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
@@ -99,9 +97,8 @@ function pipe(forbidNonWhitelisted: boolean): ValidationPipe {
 }
 
 /**
- * Validates and transforms every body, query and parameter that has a DTO class. Unknown keys are dropped, or rejected
- * in a {@link ClosedBody} and, when they resemble a known one, in a {@link SpelledBody}. Invalid values are reported
- * together, joined with `; `.
+ * Unknown keys are dropped, or rejected in a {@link ClosedBody} and, when they resemble a known one, in a
+ * {@link SpelledBody}. Invalid values are reported together, joined with `; `.
  */
 export class InputPipe extends ValidationPipe {
   private readonly open = pipe(false);

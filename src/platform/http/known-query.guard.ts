@@ -7,22 +7,18 @@ import { nearestName } from '../text/nearest.js';
 import { quote } from '../text/quoted.js';
 import { ACCESS } from './public.decorator.js';
 
-/** Metadata key of `@ApiExcludeController()` and `@ApiExcludeEndpoint()`. */
 const EXCLUDED = ['swagger/apiExcludeController', 'swagger/apiExcludeEndpoint'];
 
-/** Metadata key of `@ApiQuery()` and its like. */
 const API_PARAMETERS = 'swagger/apiParameters';
 
-/** Beginning of the metadata keys of arguments that take the query, as Nest stores them: `type:index`. */
+/** Nest stores arguments that take the query as `type:index`. */
 const QUERY_ARGUMENT = '4:';
 
 /** Parameters of a signed link, on routes that accept one. */
 const SIGNED = ['expires', 'signature'];
 
-/** The query parameters of a route. */
 interface KnownQuery {
   names: string[];
-  /** Beginnings of parameters with any end, such as `metadata.`. */
   prefixes: string[];
 }
 
@@ -33,9 +29,8 @@ interface DeclaredParameter {
 }
 
 /**
- * Rejects query parameters that a route does not declare, and suggests the nearest one that it does. Runs after the
- * access rule. Routes without a rule (pages, callbacks, health) and routes omitted from the OpenAPI document accept
- * any.
+ * Suggests the nearest declared parameter. Runs after the access rule. Routes without a rule (pages, callbacks, health)
+ * and routes omitted from the OpenAPI document accept any.
  */
 export class KnownQueryGuard implements CanActivate {
   private readonly routes = new WeakMap<object, KnownQuery | 'any'>();
@@ -49,15 +44,13 @@ export class KnownQueryGuard implements CanActivate {
   }
 }
 
-/**
- * Rejects every parameter, on a route that takes none. @param query without its question mark @throws InvalidInputError
- */
+/** @param query without its question mark @throws InvalidInputError */
 export function requireNoQuery(query: string): void {
   if (query === '') return;
   requireKnown(Object.fromEntries(new URLSearchParams(query)), { names: [], prefixes: [] });
 }
 
-/** The query parameters that a route declares, by its DTO and by `@ApiQuery()`. */
+/** Declared by the DTO and by `@ApiQuery()`. */
 export function knownQuery(controller: Type, handler: object): KnownQuery | 'any' {
   const declared = (key: string): unknown => Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, controller);
   const access = declared(ACCESS);
@@ -84,7 +77,7 @@ export function knownQuery(controller: Type, handler: object): KnownQuery | 'any
   };
 }
 
-/** The members that a DTO has rules for. */
+/** Leaves out members without rules. */
 export function propertiesOf(type: Type | undefined): string[] {
   if (!type) return [];
   const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
@@ -106,7 +99,7 @@ function requireKnown(query: object, accepted: KnownQuery): void {
   }
 }
 
-/** The parameter that a misspelled one means, such as `metadata.i` for `metadata[i]`; null when none is near. */
+/** Such as `metadata.i` for `metadata[i]`; null when no name is near. */
 function nearest(name: string, { names, prefixes }: KnownQuery): string | null {
   for (const prefix of prefixes) {
     const word = prefix.slice(0, -1);

@@ -1,8 +1,8 @@
 import type { Request, Response } from 'express';
 
 /**
- * Responds 304 with these headers to a client that has the copy of the `etag` (RFC 9110 13.1.2). Unlike Express,
- * ignores `Cache-Control: no-cache` of the request: `fetch` adds it to every such request.
+ * The client has the copy of the `etag` (RFC 9110 13.1.2). Unlike Express, ignores `Cache-Control: no-cache` of the
+ * request: `fetch` adds it to every such request.
  *
  * @returns true if it has responded
  */

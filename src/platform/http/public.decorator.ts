@@ -1,7 +1,7 @@
 import { applyDecorators, SetMetadata } from '@nestjs/common';
 import { ApiSecurity } from '@nestjs/swagger';
 
-/** Metadata key of a route's declaration: an access rule, or `'public'`. */
+/** The value is an access rule, or `'public'`. */
 export const ACCESS = 'slipway:access';
 
 /** Declares a route that needs no key. */

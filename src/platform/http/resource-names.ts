@@ -1,7 +1,7 @@
-/** 3 to 39 lower-case letters, digits and hyphens, alphanumeric at both ends: fits a DNS label and a path segment. */
+/** Fits a DNS label and a path segment. */
 export const NAMESPACE_NAME = /^[a-z0-9][a-z0-9-]{1,37}[a-z0-9]$/;
 
-/** 3 to 39 letters, digits, `-` and `_`, alphanumeric first: what published clients let users type. */
+/** Published clients let users type such names. */
 export const SERVER_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_-]{2,38}$/;
 
 const firstSegments = new Set(
@@ -36,14 +36,13 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = firstSegments;
  */
 export const SERVER_SUBRESOURCES: ReadonlySet<string> = subresources;
 
-/** Reserves the words that a route begins with. Called at start for every route, so that no module keeps a list. */
+/** Called at start for every route, so that no module keeps a list. */
 export function reservePath(path: string): void {
   const [, first = '', second = '', third = ''] = path.split('/');
   if (first !== '') firstSegments.add(first);
   if (first === 'servers' && second.startsWith(':') && /^[a-zA-Z]/.test(third)) subresources.add(third);
 }
 
-/** True when `name` has the form of a namespace name and is not reserved. */
 export function isNamespaceName(name: string): boolean {
   return NAMESPACE_NAME.test(name) && !RESERVED_NAMESPACES.has(name);
 }

@@ -16,20 +16,17 @@ const ADDRESS = Symbol('client address');
 
 type AddressedSocket = Socket & { [ADDRESS]?: string };
 
-/** A connection with the function through which Node's parser delivers a request. */
 type ParsedSocket = Socket & { parser?: { onIncoming: () => number } };
 
 /**
- * Limits the requests of a connection without a response, and the bytes of responses that clients have not read, in
- * total and per address. Above the limit of bytes the connection that has been behind longest is closed: probably a
- * stalled reader, not one that reads a large response.
+ * Bytes are limited in total and per address. Above the limit the connection that has been behind longest is closed:
+ * probably a stalled reader, not one that reads a large response.
  */
 export class ResponseBacklog {
-  /** Address of each connection that is behind, longest first; null if the limit for one address does not apply. */
+  /** Longest first; the address is null if the limit for one address does not apply. */
   private readonly behind = new Map<Socket, string | null>();
-  /** Responses that Node holds back until the previous ones are sent, for clients that do not wait for responses. */
+  /** Clients that do not wait for responses make Node hold them back until the previous ones are sent. */
   private readonly heldBack = new WeakMap<Socket, ServerResponse[]>();
-  /** Connections whose further requests are not executed. */
   private readonly full = new WeakSet<Socket>();
 
   /**
@@ -41,7 +38,6 @@ export class ResponseBacklog {
     private readonly trustProxy: BlockList | null,
   ) {}
 
-  /** Starts counting what is written to a connection. */
   watch(socket: Socket): void {
     const write: (...args: never[]) => boolean = socket.write.bind(socket);
     socket.write = (...args: never[]) => {
@@ -51,15 +47,15 @@ export class ResponseBacklog {
     };
   }
 
-  /** Sets the client of the next written bytes, if a proxy sends requests of many. */
+  /** A proxy sends requests of many clients over one connection. */
   address(request: IncomingMessage): void {
     const { trustProxy } = this;
     if (trustProxy) (request.socket as AddressedSocket)[ADDRESS] = clientAddress(request, trustProxy);
   }
 
   /**
-   * Counts a request until its response. Above 16 of a connection it must not be executed: the connection is closed
-   * after the last admitted response, and no longer read.
+   * Above 16 requests of a connection without a response, the connection is closed after the last admitted response,
+   * and no longer read.
    *
    * @returns false for a request that must not be executed
    */
@@ -111,10 +107,7 @@ export class ResponseBacklog {
       );
   }
 
-  /**
-   * Closes connections, those behind longest first, until the others hold at most `bytesMax`. The last one may hold
-   * more.
-   */
+  /** Those behind longest first, until the others hold at most `bytesMax`. The last one may hold more. */
   private dropSlowest(sockets: Socket[], bytesMax: number): void {
     let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0);
     for (const socket of sockets.slice(0, -1)) {

@@ -14,7 +14,6 @@ export interface Route {
   handler: Handler;
 }
 
-/** Every route of every controller the app has loaded. */
 export function routeTable(modules: ModulesContainer): Route[] {
   const scanner = new MetadataScanner();
   const controllers = [...modules.values()].flatMap((module) => [...module.controllers.values()]);
@@ -44,7 +43,7 @@ export function routeTable(modules: ModulesContainer): Route[] {
   });
 }
 
-/** The parameters of a matching path, decoded once; null when it does not match or cannot be decoded. */
+/** Decoded once; null when the path does not match or cannot be decoded. */
 export function matchPath(pattern: string[], segments: string[]): Record<string, string | string[]> | null {
   const last = pattern[pattern.length - 1] ?? '';
   const isOpen = last.startsWith('*');
@@ -68,7 +67,7 @@ export function matchPath(pattern: string[], segments: string[]): Record<string,
   return params;
 }
 
-/** The methods that the routes of a canonical path serve; HEAD with GET, and OPTIONS. Empty for an unknown path. */
+/** HEAD with GET, and OPTIONS. Empty for an unknown path. */
 export function methodsOf(routes: readonly Route[], path: string): string[] {
   const segments = path.split('/');
   while (segments.length > 2 && segments[segments.length - 1] === '') segments.pop();

@@ -1,24 +1,24 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Env } from '../../config/env.js';
 
-/** 256 random bits: the token of a link, a state, a cookie. */
+/** 256 random bits for a link, a state, a cookie. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** True for strings in the form of {@link newSecret}. */
+/** Checks only the form. */
 export function isSecret(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z0-9_-]{43}$/.test(text);
 }
 
-/** The stored hash of a secret. It needs no salt: 256 random bits cannot be guessed. */
+/** Needs no salt: 256 random bits cannot be guessed. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
 /**
- * Keys for one purpose, derived from those of the vault, which all processes of a service share: a value made with one
- * reveals nothing about sealed values. The first key signs, all of them verify; empty if the service has no keys.
+ * Derived from the keys of the vault, which all processes of a service share: a value made with one reveals nothing
+ * about sealed values. The first key signs, all of them verify; empty if the service has no keys.
  *
  * @param purpose `slipway …`, different from all others
  */
@@ -26,7 +26,7 @@ export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose
   return (encryptionKeys ?? []).map(({ secret }) => createHmac('sha256', secret).update(purpose).digest());
 }
 
-/** True if two signatures are equal, compared in constant time. */
+/** Compares in constant time. */
 export function isSameSignature(a: string, b: string): boolean {
   const [first, second] = [Buffer.from(a), Buffer.from(b)];
   return first.length === second.length && timingSafeEqual(first, second);

@@ -5,8 +5,8 @@ import { ForbiddenError } from '../errors/domain-error.js';
 import { isSameSignature, keysFor } from './secrets.js';
 
 /**
- * Links that programs fetch without a key: icons and bundles. Each contains its expiry and a signature over path and
- * expiry, so it opens nothing else. Links remain the same within a `lifetime / 2` window, so that caches can use them.
+ * Programs fetch icons and bundles without a key. A signature covers path and expiry, so it opens nothing else. Links
+ * remain the same within a `lifetime / 2` window, so that caches can use them.
  */
 @Injectable()
 export class SignedUrls {
@@ -16,7 +16,7 @@ export class SignedUrls {
     this.secrets = keysFor(env, 'slipway signed links');
   }
 
-  /** An absolute URL for `path`, valid for `lifetimeSeconds` or down to half of it. */
+  /** The URL is absolute, and valid for `lifetimeSeconds` or down to half of it. */
   sign(path: string, lifetimeSeconds: number): string {
     const half = lifetimeSeconds / 2;
     const expires = Math.ceil(Date.now() / 1000 / half) * half + half;
@@ -24,9 +24,9 @@ export class SignedUrls {
   }
 
   /**
-   * True if `query` holds a valid, unexpired signature of `path`.
+   * False without a signature, and for an expired one.
    *
-   * @throws ForbiddenError when it contains an invalid signature
+   * @throws ForbiddenError for an invalid signature
    */
   isSigned(path: string, { expires, signature }: { expires?: unknown; signature?: unknown }): boolean {
     if (expires === undefined && signature === undefined) return false;

@@ -2,7 +2,6 @@
 export interface SerializedError {
   class: string;
   message: string;
-  /** The fields named in {@link Serializable}. */
   fields: Record<string, unknown>;
 }
 
@@ -26,8 +25,8 @@ export class OutcomeUnknownError extends Error {
 }
 
 /**
- * Class decorator: errors of this class arrive unchanged in another process. Every class needs its own decorator; a
- * subclass without it arrives as an {@link OutcomeUnknownError}.
+ * Errors of this class arrive unchanged in another process. Every class needs its own decorator; a subclass without it
+ * arrives as an {@link OutcomeUnknownError}.
  *
  * The receiver constructs the error without arguments, then assigns the message and the fields.
  *
@@ -39,12 +38,11 @@ export function Serializable<const Fields extends readonly string[]>(...fields: 
   };
 }
 
-/** True for an error whose class is registered with {@link Serializable}. */
 export function isSerializable(error: unknown): boolean {
   return error instanceof Error && classes.get(error.constructor.name)?.errorClass === error.constructor;
 }
 
-/** The parts of an error that other processes see: only its class, unless that is {@link Serializable}. */
+/** Other processes see only the class, unless that is {@link Serializable}. */
 export function serializeError(error: Error): SerializedError {
   const { name } = error.constructor;
   if (!isSerializable(error)) return { class: name, message: '', fields: {} };

@@ -25,12 +25,11 @@ export const HEAD_BYTES_MAX = 128 * 1024;
 /** One MCP message of up to 16 MB, escaped again as a JSON string. */
 export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Bytes of a frame's prefix. */
 export const PREFIX_BYTES = 5;
 
 export const END_FRAME = framePrefix('end', 0);
 
-/** The prefix of a frame; its content follows. */
+/** The content of the frame follows the prefix. */
 export function framePrefix(kind: Kind, bytes: number): Buffer {
   const buffer = Buffer.allocUnsafe(PREFIX_BYTES);
   buffer[0] = KINDS[kind];
@@ -38,13 +37,12 @@ export function framePrefix(kind: Kind, bytes: number): Buffer {
   return buffer;
 }
 
-/** A frame with this JSON text. */
 export function textFrame(kind: 'head' | 'message' | 'failure', text: string): Buffer {
   const content = Buffer.from(text);
   return Buffer.concat([framePrefix(kind, content.length), content]);
 }
 
-/** Kind and length in a prefix. @throws Error for bytes that are not a frame, and for a frame that is too long */
+/** @throws Error for bytes that are not a frame, and for a frame that is too long */
 export function parsePrefix(prefix: Buffer): { kind: Kind; bytes: number } {
   const kind = nameOf.get(prefix[0] ?? 0);
   const bytes = prefix.readUInt32BE(1);
@@ -54,7 +52,7 @@ export function parsePrefix(prefix: Buffer): { kind: Kind; bytes: number } {
   return { kind, bytes };
 }
 
-/** Reads frames from chunks. Data is passed on as it arrives, in any pieces; other frames are collected. */
+/** Data is passed on as it arrives, in any pieces; other frames are collected. */
 export class FrameReader {
   private readonly pending: Buffer[] = [];
   private pendingBytes = 0;
@@ -103,7 +101,7 @@ export class FrameReader {
     }
   }
 
-  /** Collects the missing part up to `bytes`. @returns the rest */
+  /** @returns the rest */
   private collect(from: Buffer, bytes: number): Buffer {
     const part = from.subarray(0, bytes - this.pendingBytes);
     this.pending.push(part);

@@ -1,12 +1,10 @@
 /**
- * HTTP between the processes of one service: `POST` to the other's `ADVERTISE_URL`, path under `/internal/`, header
- * `x-slipway-internal` (a signature, see `internal-signatures.ts`).
+ * HTTP between the processes of one service: `POST` to the other's `ADVERTISE_URL`, signed by `x-slipway-internal`
+ * (`internal-signatures.ts`), in frames (`frames.ts`).
  *
- * Request and response consist of frames (`frames.ts`): a JSON head and the bytes of a body; the response has a head
- * and data, or JSON messages, and ends with `end` or `failure`. The signature covers address, path and head, and the
- * head has the digest of a body that is known at the start. A body that streams has none: who can change bytes between
- * two processes can also read them, and `https` in `ADVERTISE_URL` prevents both. Addresses come from the operator, so
- * the egress policy does not apply.
+ * The signature covers address, path and head, and the head has the digest of a body that is known at the start. A body
+ * that streams has none: anyone who can change bytes between two processes can also read them, and `https` in
+ * `ADVERTISE_URL` prevents both. Addresses come from the operator, so the egress policy does not apply.
  *
  * Failures: ProcessUnreachedError (nothing was sent, another process can be tried), RequestRefusedError (signature or
  * clock), OutcomeUnknownError (cut off), or the error that the other process serialized.
@@ -21,16 +19,15 @@ import { deserializeError, OutcomeUnknownError } from './error-codec.js';
 import { FrameReader, textFrame } from './frames.js';
 import { AGE_MS_MAX, INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
 
-/** A process that does not accept a connection within this time is considered unreachable. */
+/** A process that accepts no connection within this time is unreachable. */
 const CONNECT_MS = 2_000;
 
-/** Socket errors after which nothing was sent. */
 const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
-/** The other process was unreachable; nothing was sent. */
+/** Nothing was sent. */
 export class ProcessUnreachedError extends Error {}
 
-/** The other process rejected the request before it read the body: the signature did not match. */
+/** The signature did not match, so the body was not read. */
 export class RequestRefusedError extends Error {
   /** @param clockSeconds difference of the two clocks, if it is the reason */
   constructor(
@@ -41,19 +38,16 @@ export class RequestRefusedError extends Error {
   }
 }
 
-/** One request to another process. */
 export interface InternalCall {
-  /** Address of the process (`ADVERTISE_URL`). */
   url: string;
   path: string;
-  /** JSON object. */
   head: object;
   body?: string | Buffer | Readable;
   /** Longest wait for the start of the response; without it the caller has its own timer. */
   answerTimeoutMs?: number;
 }
 
-/** Receives the response of another process. Exactly one of `onEnd` and `onFailure` is called, last. */
+/** Exactly one of `onEnd` and `onFailure` is called, last. */
 export interface InternalAnswerHandler {
   /** The request is being sent; the controller pauses the response and aborts the request. */
   onStart?(controller: Dispatcher.DispatchController): void;
@@ -69,12 +63,11 @@ export interface InternalAnswerHandler {
 }
 
 export interface MessageStream {
-  /** Resolves at the end of the response. Rejects with the errors of {@link InternalAnswerHandler.onFailure}. */
+  /** Rejects with the errors of {@link InternalAnswerHandler.onFailure}. */
   ended: Promise<void>;
   abort(reason: Error): void;
 }
 
-/** Sends signed requests to other processes of this service. */
 @Injectable()
 export class InternalClient implements OnApplicationShutdown {
   private readonly logger = new Logger('internal');
@@ -86,7 +79,6 @@ export class InternalClient implements OnApplicationShutdown {
     await this.agent.destroy();
   }
 
-  /** Sends a request and streams its response to the handler. */
   send({ url, path, head, body, answerTimeoutMs = 0 }: InternalCall, handler: InternalAnswerHandler): void {
     const buffered = body === undefined || body instanceof Readable ? null : Buffer.from(body);
     const sha256 = buffered && hash('sha256', buffered, 'base64url');
@@ -115,7 +107,7 @@ export class InternalClient implements OnApplicationShutdown {
     );
   }
 
-  /** Sends a request whose response consists of messages. `onMessage` must not throw. */
+  /** The response consists of messages. `onMessage` must not throw. */
   follow<Message>(call: InternalCall, onMessage: (message: Message) => void): MessageStream {
     let controller: Dispatcher.DispatchController | null = null;
     let aborted: Error | null = null;
@@ -138,7 +130,6 @@ export class InternalClient implements OnApplicationShutdown {
   }
 }
 
-/** Reads the frames of one response. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   private readonly reader = new FrameReader((frame) => {
     switch (frame.kind) {
@@ -157,7 +148,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   });
   private isStarted = false;
   private status = 0;
-  /** Difference between the clock of the other process and this one; NaN when it does not send its time. */
+  /** NaN when the other process does not send its time. */
   private clockSeconds = NaN;
   private isEnded = false;
   private failure: Error | null = null;
@@ -203,7 +194,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** True when the other process was unreachable, rejected the request, or exited before its response. */
+/** Includes a process that rejected the request, or exited before its response. */
 export function isProcessGone(error: unknown): boolean {
   return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((type) => error instanceof type);
 }

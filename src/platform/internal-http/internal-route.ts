@@ -2,8 +2,8 @@ import { applyDecorators, Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../http/public.decorator.js';
 
-/** A controller for other processes of this service, which the API document omits. */
+/** The API document omits such controllers. */
 export const InternalController = (path: string) => applyDecorators(Controller(path), ApiExcludeController());
 
-/** The route of an internal controller. It needs no key: `InternalServer.accept` checks the signature. */
+/** Needs no key: `InternalServer.accept` checks the signature. */
 export const InternalRoute = () => applyDecorators(Post(), HttpCode(200), Public());

@@ -18,19 +18,18 @@ import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal
 
 export interface InternalRequest<Head> {
   head: Head;
-  /** Null when there is none. Fails before its last piece when its digest is not the signed one. */
+  /** Null without a body. Fails before its last piece when its digest is not the signed one. */
   body: Readable | null;
-  /** The whole body, empty if there is none. @throws NotFoundError when its digest is not the signed one */
+  /** Empty without a body. @throws NotFoundError when the digest is not the signed one */
   text(): Promise<string>;
 }
 
-/** Accepts requests that an InternalClient of this service sent. */
 @Injectable()
 export class InternalServer {
   constructor(private readonly internalSignatures: InternalSignatures) {}
 
   /**
-   * Verifies a request and reads its head.
+   * Also reads the head.
    *
    * @throws NotFoundError for a request that is not signed, before its body is read; InvalidInputError for a head that
    * is cut off or too long
@@ -63,7 +62,7 @@ export class InternalServer {
   }
 }
 
-/** Writes the frames of one response. Frames after its end, or after the other process disconnected, are dropped. */
+/** Frames after the end, or after the other process disconnected, are dropped. */
 export class InternalAnswer {
   private readonly logger = new Logger('internal');
   private isOver = false;
@@ -111,9 +110,7 @@ export class InternalAnswer {
     this.finish(textFrame('failure', JSON.stringify(serializeError(error))));
   }
 
-  /**
-   * Finishes the response with the outcome of the work. Logs an error that other processes cannot read. Never rejects.
-   */
+  /** Logs an error that other processes cannot read. Never rejects. */
   async endAfter(work: Promise<void>): Promise<void> {
     try {
       await work;
@@ -139,7 +136,7 @@ export class InternalAnswer {
   }
 }
 
-/** Reads the head frame of a request and leaves the rest unread. @throws InvalidInputError */
+/** Leaves the rest of the request unread. @throws InvalidInputError */
 function readHead(request: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -175,7 +172,7 @@ function readHead(request: IncomingMessage): Promise<string> {
   });
 }
 
-/** Passes on a body and withholds its last piece until the digest of the whole is verified. */
+/** Withholds the last piece until the digest of the whole is verified. */
 class VerifiedBody extends Transform {
   private readonly hash = createHash('sha256');
   private last: Buffer | null = null;

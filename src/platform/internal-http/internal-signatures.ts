@@ -4,26 +4,21 @@ import { growingLru } from '../limits/growing-lru.js';
 import { Env } from '../../config/env.js';
 import { isSameSignature, keysFor } from '../http/secrets.js';
 
-/** The header that a request between processes carries. */
 export const INTERNAL_HEADER = 'x-slipway-internal';
 
 export interface SignedHead {
   head: object;
-  /** Null: there is none. `sha256`: null for a body that streams, since its digest is not known at the start. */
+  /** Null without a body. `sha256`: null for a body that streams, since its digest is not known at the start. */
   body: { sha256: string | null } | null;
 }
 
-/**
- * Longest difference between the clocks of two processes. Seen signatures are remembered for longer, so that each is
- * accepted only once.
- */
+/** Seen signatures are remembered for longer, so that each is accepted only once. */
 export const AGE_MS_MAX = 30_000;
 const REMEMBERED_MAX = 100_000;
 
 /**
- * Signs requests between processes of one service with their shared secret: the keys of the vault. A signature covers
- * the receiver's address, path and head, is valid for 30 s and only once, so that an eavesdropper cannot repeat a
- * request.
+ * The secret is the keys of the vault, which the processes of one service share. A signature covers the receiver's
+ * address, path and head, is valid for 30 s and only once, so that an eavesdropper cannot repeat a request.
  */
 @Injectable()
 export class InternalSignatures {
@@ -34,7 +29,7 @@ export class InternalSignatures {
     this.secrets = keysFor(env, 'slipway internal calls');
   }
 
-  /** The header's value for one request. @param url address of the receiver, as it registered it */
+  /** @param url address of the receiver, as it registered it */
   sign(url: string, path: string, head: string): string {
     const [secret] = this.secrets;
     if (!secret) throw new Error('Calls between processes need ENCRYPTION_KEYS');
@@ -43,7 +38,7 @@ export class InternalSignatures {
   }
 
   /**
-   * Verifies the header, before anything of the request's body is read.
+   * Runs before anything of the request's body is read.
    *
    * @returns a check that a head is the signed one; null for a header that is not Slipway's, is for another process, is
    * too old, or was seen before

@@ -5,13 +5,12 @@ import { Tuning } from '../../../config/tuning.js';
 import { UnavailableError } from '../../errors/domain-error.js';
 import { clientAddress, isTrusted, peerOf } from '../client-address.js';
 
-/** Charge of a body of an account while it arrives, which limits the number of slow ones. */
+/** Limits the number of slow bodies. */
 const ARRIVING_BYTES_MIN = 16 * 1024;
 
 /** Time in which a body without a key must arrive: browsers and clients send these forms immediately. */
 const FORM_MS_MAX = 10_000;
 
-/** Bytes of bodies in memory, in all and for each owner. */
 class BodyPool {
   private bytes = 0;
   private readonly bytesOf = new Map<string, number>();
@@ -22,8 +21,7 @@ class BodyPool {
   ) {}
 
   /**
-   * Charges bytes to an owner. An owner without other bodies may exceed its share, so that a body of the route's
-   * maximum size can always be sent.
+   * An owner without other bodies may exceed its share, so that a body of the route's maximum size can always be sent.
    *
    * @param owner null if only the total limit applies
    *
@@ -49,7 +47,7 @@ class BodyPool {
   }
 }
 
-/** Charge of one body, released with the response to its request. */
+/** Released with the response to the request. */
 export class BodyLease {
   private charged = 0;
   private bytes = 0;
@@ -83,7 +81,6 @@ export class BodyLease {
     if (this.bytes > this.charged) this.charge(this.bytes);
   }
 
-  /** Called when the whole body has arrived. */
   complete(): void {
     this.charge(this.bytes);
   }
@@ -101,14 +98,13 @@ const LEASE = Symbol('body lease');
 type LeasedRequest = IncomingMessage & { [LEASE]?: BodyLease };
 
 /**
- * Lets requests read their bodies. No body can be read before its caller was admitted here, which happens after
- * authorization; requests without a key are admitted on listed routes, with small bodies that arrive within 10 s,
- * charged by their bytes to a separate budget. `/token` has another one: forms on pages never block clients from their
- * tokens.
+ * No body can be read before its caller was admitted here, which happens after authorization; requests without a key
+ * are admitted on listed routes, with small bodies that arrive within 10 s, charged by their bytes to a separate
+ * budget. `/token` has another one: forms on pages never block clients from their tokens.
  */
 @Injectable()
 export class BodyBudget {
-  /** Time in which the body of a request without a key must arrive. */
+  /** Applies to requests without a key. */
   formMsMax = FORM_MS_MAX;
 
   private readonly accounts: BodyPool;
@@ -129,7 +125,7 @@ export class BodyBudget {
     (request as LeasedRequest)[LEASE] = new BodyLease(this.accounts, accountId, response, null);
   }
 
-  /** Admits the body of a request without a key, of at most 64 KB. @param pool `tokens` for requests of `/token` */
+  /** The body has at most 64 KB. @param pool `tokens` for requests of `/token` */
   admitStranger(request: IncomingMessage, response: ServerResponse, pool: 'forms' | 'tokens' = 'forms'): void {
     const { trustProxy } = this.env;
     const address = clientAddress(request, trustProxy);
@@ -140,7 +136,7 @@ export class BodyBudget {
   }
 }
 
-/** The lease of an admitted request. @throws Error for another one, which is a bug */
+/** @throws Error for a request that was not admitted, which is a bug */
 export function bodyLeaseOf(request: IncomingMessage): BodyLease {
   const lease = (request as LeasedRequest)[LEASE];
   if (!lease) throw new Error(`The body of ${request.url} is read before its caller is allowed`);

@@ -5,11 +5,10 @@ import { DomainError, InvalidInputError } from '../../errors/domain-error.js';
 import { readWithin } from '../../egress/follow.js';
 import { bodyLeaseOf } from './body-budget.js';
 
-/** Fields, files and sizes that a multipart body may have. */
 export interface MultipartShape<T> {
-  /** Names of text parts with their size limits in bytes; others are rejected. */
+  /** Lists size limits in bytes by name; other fields are rejected. */
   fields: Record<string, number>;
-  /** Names of file parts. `*` accepts a file of any name. */
+  /** `*` accepts a file of any name. */
   files: readonly string[];
   /** `take` stores files elsewhere: only text parts stay in memory and count against the budget of bodies. */
   isStored?: boolean;
@@ -28,11 +27,10 @@ export interface Multipart<T> {
   files: Record<string, T>;
 }
 
-/** The body is not a multipart form, or is cut off. */
 const BROKEN = 'The body is not a complete multipart/form-data form';
 
 /**
- * Reads a multipart form; files go through `take` as they arrive. The rest of a rejected body is left unread.
+ * Files go through `take` as they arrive. The rest of a rejected body is left unread.
  *
  * @throws UnavailableError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a
  * form; errors of `take`
@@ -93,7 +91,7 @@ export function readMultipart<T>(request: IncomingMessage, shape: MultipartShape
   });
 }
 
-/** Handles the parts as they arrive. @returns functions to call once the form is complete */
+/** @returns functions to call once the form is complete */
 function collect<T>(
   form: busboy.Busboy,
   shape: MultipartShape<T>,

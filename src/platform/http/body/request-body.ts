@@ -7,10 +7,9 @@ import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
 
-/** Size limit of a JSON body of an ordinary route; tool calls and MCP messages have their own limit. */
+/** Applies to ordinary routes; tool calls and MCP messages have their own limit. */
 const JSON_BYTES_MAX = 1024 * 1024;
 
-/** Content codings of ordinary routes. */
 const unpackers = {
   gzip: createGunzip,
   'x-gzip': createGunzip,
@@ -19,11 +18,10 @@ const unpackers = {
 } as const;
 
 export interface BodyFormat {
-  /** Size limit, after unpacking. */
+  /** Applies after unpacking. */
   bytesMax: number;
-  /** The body is JSON, and its JSON limits apply while it arrives. */
+  /** The JSON limits apply while the body arrives. */
   isJson?: boolean;
-  /** The body may be compressed. */
   isUnpacked?: boolean;
 }
 
@@ -39,7 +37,7 @@ export function readBytes(request: IncomingMessage, format: BodyFormat): Promise
   return new Promise((resolve, reject) => receive(request, format, resolve, reject));
 }
 
-/** Reads a whole request body as text, uncompressed, without a byte order mark. @throws as {@link readBytes} */
+/** The text must be uncompressed and has no byte order mark. @throws as {@link readBytes} */
 export function readBody(
   request: IncomingMessage,
   bytesMax: number,
@@ -50,7 +48,7 @@ export function readBody(
   );
 }
 
-/** {@link readBytes} with callbacks. Also throws its errors, before the first byte. */
+/** Errors can be thrown before the first byte. */
 function receive(
   request: IncomingMessage,
   format: BodyFormat,
@@ -115,11 +113,11 @@ function tooLarge(bytesMax: number): TooLargeError {
   return new TooLargeError(`The request body is larger than ${bytesMax} bytes.`);
 }
 
-/** Replaces a body that was not sent as JSON, and that its route can read itself. */
+/** The route can read a body that is not JSON itself. */
 export const UNREAD_BODY = Symbol('unread body');
 
 /**
- * Reads the body of an ordinary route: an object or array in JSON, up to 1 MB, optionally compressed.
+ * An object or array in JSON, up to 1 MB, optionally compressed.
  *
  * @returns undefined without a body; {@link UNREAD_BODY} for another type
  * @throws as {@link readBytes}; InvalidInputError for other content

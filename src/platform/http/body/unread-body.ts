@@ -5,17 +5,14 @@ import { Socket } from 'node:net';
 const DISCARDED_BYTES_MAX = 64 * 1024;
 const DISCARD_MS_MAX = 1_000;
 
-/** True if the headers of a request announce a body. */
+/** Looks only at the headers. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
 /**
- * Makes a response that is sent before the request's body has arrived whole close the connection: the rest of the body
+ * Closes the connection after a response that is sent before the request's body has arrived whole: the rest of the body
  * must not be read as the next request, and is not awaited. Called before anything is written.
- *
- * The connection is half-closed first. At most 64 KB of the body are discarded, and after 1 s the connection is closed,
- * so that a client that still sends reads the response instead of a reset.
  */
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
   // On the instance, since Express replaces the prototype.
@@ -33,16 +30,14 @@ function writeHead(this: ServerResponse, ...args: never[]): ServerResponse {
   return (ServerResponse.prototype.writeHead as (...args: never[]) => ServerResponse).apply(this, args);
 }
 
-/** Closes the connection of a request after its response. */
 function close(request: IncomingMessage, socket: Socket): void {
   if (request.complete) Socket.prototype.destroySoon.call(socket);
   else halfClose(socket);
 }
 
 /**
- * Closes a connection after its last response. Input that was not read would make the kernel reset it, and a client
- * that still sends would lose the response: the connection is half-closed, at most 64 KB are discarded, and after 1 s
- * it is closed.
+ * Input that was not read would make the kernel reset the connection, and a client that still sends would lose the
+ * response: the connection is half-closed, at most 64 KB are discarded, and after 1 s it is closed.
  */
 export function halfClose(socket: Socket): void {
   if (socket.writableEnded) return;
