@@ -4,7 +4,6 @@ import type { Env } from '../../config/env.js';
 /** Longer than the lifetime of a link and the time for its response together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
 
-/** Name of the cookie of a browser session, for the functions of this file. */
 export const SESSION_COOKIE = 'session';
 
 export interface OwnCookie {
@@ -36,8 +35,8 @@ export function readOwnCookie(env: Env, header: string | undefined, name: string
 }
 
 /**
- * Sets a cookie that scripts cannot read. SameSite=Lax: sent when another site links to a Slipway page, not with a form
- * of another site.
+ * Scripts cannot read the cookie. SameSite=Lax: sent when another site links to a Slipway page, not with a form of
+ * another site.
  */
 export function sendOwnCookie(env: Env, response: Response, { name, value, seconds }: OwnCookie): void {
   response.cookie(nameOf(env, name), value, {
@@ -49,12 +48,12 @@ export function sendOwnCookie(env: Env, response: Response, { name, value, secon
   });
 }
 
-/** The value of the cookie of one setup link; undefined if this browser has none. */
+/** Undefined if this browser has none. */
 export function readSetupCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
   return readOwnCookie(env, header, `setup-${linkId}`);
 }
 
-/** The cookie of one setup link, which is also sent with the redirect from the authorization server. */
+/** The cookie is also sent with the redirect from the authorization server. */
 export function setupCookie(linkId: string, value: string): OwnCookie {
   return { name: `setup-${linkId}`, value, seconds: COOKIE_SECONDS };
 }

@@ -1,6 +1,6 @@
 /**
- * The components of pages, a function each; `slipway.css` has their look. All information is in the text: colours and
- * icons only repeat it. A value of type {@link HtmlValue} is escaped unless `html` made it.
+ * All information is in the text: colours and icons only repeat it. A value of type {@link HtmlValue} is escaped unless
+ * `html` made it.
  */
 import { html, Html, type HtmlValue } from './html.js';
 import { frameFiles } from './page-files.js';
@@ -8,7 +8,7 @@ import { frameFiles } from './page-files.js';
 /** A state, which chooses the colour and the icon of a badge, notice or stage. */
 export type State = 'ok' | 'bad' | 'wait' | 'busy' | 'off' | 'mock' | 'held';
 
-/** Paths of the icons, on a grid of 16. */
+/** The paths are on a grid of 16. */
 const ICONS = {
   home: 'M2.5 7 8 2.5 13.5 7v6.5h-4v-4h-3v4h-4z',
   catalogue: 'M2.5 2.5h4.5v4.5H2.5zM9 2.5h4.5v4.5H9zM2.5 9h4.5v4.5H2.5zM9 9h4.5v4.5H9z',
@@ -30,7 +30,6 @@ export function icon(name: IconName): Html {
   return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
 }
 
-/** The mark of Slipway. */
 export const mark = new Html(frameFiles['mark.svg'].text.trim().replace('<svg', '<svg aria-hidden="true"'));
 
 /** The picture of a target or an account: its icon, or else two letters on a colour of its name. */
@@ -60,10 +59,7 @@ export function actions(...content: HtmlValue[]): Html {
   return html`<div class="actions">${content}</div>`;
 }
 
-/**
- * Look of a button or a link: words among `primary`, `danger`, `ghost` and `small`. A page has at most one `primary`
- * button in a form.
- */
+/** Words among `primary`, `danger`, `ghost` and `small`. A page has at most one `primary` button in a form. */
 interface ButtonLook {
   look?: string;
   /** The name for screen readers, where the label needs more. */
@@ -92,12 +88,11 @@ export interface Head {
   lead?: HtmlValue;
 }
 
-/** The heading of a page. */
 export function head(title: string, { tile: picture, badge: state, actions: ways, lead }: Head = {}): Html {
   return html`<div class="head">${picture}<h1>${title}</h1>${state}${ways && actions(ways)}${lead && html`<p>${lead}</p>`}</div>`;
 }
 
-/** The pages above a page: labels with their paths from the root, which some lack. */
+/** Labels with their paths from the root, which some pages lack. */
 export type Crumbs = readonly (readonly [label: string, path?: string])[];
 
 /** @param root the relative path to the root of the service */

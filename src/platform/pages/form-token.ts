@@ -3,11 +3,10 @@
  * random secret in a cookie, and each form a value derived from it. A foreign page can send the form, and the browser
  * the cookie with it, but the page cannot read or compute the value.
  *
- * Cookie: `__Host-slipway-form` over https, `slipway-form` over http; HttpOnly, SameSite=Lax, until the browser closes.
- * Hidden field: `form-token`, HMAC-SHA256 of the session cookie, which can be absent, by the secret. Nothing is stored,
- * so every process can check every form. A form fails without the cookie, with a value of another browser, and when the
- * user has signed in or out since. Over http another port of the same host can set the cookie; it does not know that of
- * the session.
+ * Hidden field: HMAC-SHA256 of the session cookie, which can be absent, by the secret in the form cookie. Nothing is
+ * stored, so every process can check every form. A form fails without the cookie, with a value of another browser, and
+ * when the user has signed in or out since. Over http another port of the same host can set the cookie; it does not
+ * know that of the session.
  *
  * Use both functions in every form that changes something, in addition to `requireOwnPage` and `requireOwnHost`.
  */
@@ -20,10 +19,9 @@ import { readOwnCookie, sendOwnCookie, SESSION_COOKIE } from './browser-cookie.j
 import { html, type Html } from './html.js';
 
 const COOKIE = 'form';
-/** The hidden field of the token. */
 export const FORM_TOKEN = 'form-token';
 
-/** The hidden input of a form. Sets the cookie if the browser has none. */
+/** Sets the cookie if the browser has none. */
 export function formToken(env: Env, request: IncomingMessage, response: Response): Html {
   let secret = readOwnCookie(env, request.headers.cookie, COOKIE);
   if (!isSecret(secret)) {

@@ -1,7 +1,6 @@
 /**
- * Forms of pages, each at its own address under its page. A rejected form is shown again with the sent values, except
- * passwords, and with the reason: next to its field, which gets the focus; otherwise at the head of the form; and at
- * the head of the page if the form is no longer there.
+ * A rejected form is shown again with the sent values, except passwords, and with the reason: next to its field, which
+ * gets the focus; otherwise at the head of the form; and at the head of the page if the form is no longer there.
  */
 import { DomainError, statusOf } from '../errors/domain-error.js';
 import type { FramedPage, PlainPage, Redirect } from './frame.js';
@@ -118,7 +117,7 @@ function isField(field: Field | Html | false): field is Field {
   return field !== false && 'name' in field;
 }
 
-/** The field that a reason names, or else the only one for text or a choice. */
+/** The only field for text or a choice, if the reason names none. */
 function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefined {
   const fieldName = field ?? /^\w+/.exec(text)?.[0];
   const inputs = fields.filter(({ type }) => type !== 'checkbox');
@@ -127,7 +126,6 @@ function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefi
   return fields.find(({ name }) => name === fieldName) ?? fields.find(({ member }) => member === fieldName) ?? only;
 }
 
-/** A field as last sent, with the reason why it was rejected. */
 function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, isFaulty: boolean): Html {
   const { name, label, member = name, type, options, value = '' } = field;
   const typed = rejected && type !== 'password' ? rejected.values.getAll(name) : [];
@@ -146,12 +144,10 @@ function fieldOf(field: Field, id: string, rejected: RejectedForm | undefined, i
   });
 }
 
-/** A field and its current value. */
 export interface ShownField extends Pick<Field, 'name' | 'label' | 'rows' | 'options' | 'attributes'> {
   id: string;
   type?: string;
   hint?: HtmlValue;
-  /** Why it was rejected. */
   error?: HtmlValue;
   hasFocus?: boolean;
   /** The value, or the chosen option. */

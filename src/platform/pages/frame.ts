@@ -1,10 +1,9 @@
 /**
- * The frame of the pages behind the sign-in: a bar with a search and the menu of the account, the navigation, the page,
- * and a collapsed line with the equivalent REST request. Works without scripts, from 320 px on, light and dark.
+ * The frame of the pages behind the sign-in. It works without scripts, from 320 px on, light and dark.
  *
- * Style, script and mark are files of this service, {@link frameFiles}, whose addresses change with their content.
- * Every address in a page is relative ({@link rootFrom}), so that a proxy can serve Slipway under a path. The pages of
- * sign-in, consent and setup have no frame, and the same style inline.
+ * Style, script and mark are {@link frameFiles}, whose addresses change with their content. Every address in a page is
+ * relative ({@link rootFrom}), so that a proxy can serve Slipway under a path. The pages of sign-in, consent and setup
+ * have no frame, and the same style inline.
  *
  * A new page needs a link in {@link LINKS}.
  */
@@ -32,7 +31,7 @@ import { headersWith, rootFrom, type Page } from './page.js';
 import type { ShownOnce } from './shown-once.js';
 import { timesIn } from './times.js';
 
-/** The pages in the navigation, by path from the root; some for operators only. */
+/** Paths are relative to the root; some pages are for operators only. */
 const LINKS: readonly (readonly [path: string, label: string, icon: IconName, readers?: 'operators'])[] = [
   ['ui/', 'Home', 'home'],
   ['ui/catalogue', 'Catalogue', 'catalogue'],
@@ -45,16 +44,14 @@ const LINKS: readonly (readonly [path: string, label: string, icon: IconName, re
 export interface SignedIn {
   accountName: string;
   isOperator: boolean;
-  /** Names of organizations of the account, which the navigation links. */
   organizations: readonly string[];
-  /** The time zone of its pages; null for UTC. */
+  /** Null for UTC. */
   timeZone: string | null;
 }
 
-/** Finds the account signed in at the browser of a request. */
 export const signedInAt = new WeakMap<Env, (request: Request) => Promise<SignedIn | null>>();
 
-/** The pages of the modules that a service has loaded, as {@link LINKS}. */
+/** Has the links of the modules that a service has loaded, as {@link LINKS}. */
 export const moduleLinks = new WeakMap<Env, (readonly [path: string, label: string])[]>();
 
 /** Occurs twice in the body of a page that grows: where its parts come, and where its rest comes. */
@@ -108,7 +105,7 @@ export class FramedPage {
   ) {}
 }
 
-/** The page of an address that does not exist, or not for this user. */
+/** Or an address that this user cannot see. */
 export class NothingHere extends FramedPage {
   constructor(status = 404) {
     super((_, root) => {
@@ -120,7 +117,6 @@ gave it to you, or look in the <a href="${root}ui/catalogue">catalogue</a>.</spa
   }
 }
 
-/** The response of a handler of a page without the frame. */
 export class PlainPage {
   /** @param content is called with a function that creates the hidden input of the page's forms */
   constructor(
@@ -155,11 +151,7 @@ export class RedirectAway extends Redirect {
   }
 }
 
-/**
- * Renders a page with its frame.
- *
- * @param signedIn null without an account: the head then has a link to the sign-in
- */
+/** @param signedIn null without an account: the head then has a link to the sign-in */
 export function renderFramed(
   env: Env,
   request: Request,

@@ -12,18 +12,15 @@ import { Html } from './html.js';
 
 const markdownIt = lazyRequire<typeof MarkdownIt>('markdown-it');
 
-/** Schemes of links that leave the documentation. */
 const ABSOLUTE = /^https?:/;
 
-/** A guide without its first heading, which is the heading of the page. */
+/** The first heading of the file is the heading of the page, and left out here. */
 export interface Guide {
   title: string;
   body: Html;
 }
 
 /**
- * Renders a guide.
- *
  * @param path where the file is served, such as `/docs/guides/teams.md`: its links are relative to it
  * @param isServed returns true for paths that the service serves
  */

@@ -6,7 +6,6 @@ function loadFile(name: string, type: string) {
   return { type, text, version: createHash('sha256').update(text).digest('base64url').slice(0, 16) };
 }
 
-/** The files of all pages, by name under `/ui/`. */
 export const frameFiles = {
   'style.css': loadFile('slipway.css', 'text/css; charset=utf-8'),
   'script.js': loadFile('slipway.js', 'text/javascript; charset=utf-8'),

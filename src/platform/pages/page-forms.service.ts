@@ -9,13 +9,10 @@ import { readBody } from '../http/body/request-body.js';
 import { FORM_TOKEN, requireFormToken } from './form-token.js';
 import { PlainPageError, requireOwnPage } from './page.js';
 
-/** How a page checks its forms; see {@link PageFormsService.read} for the default. */
 export interface FormRules {
-  /** Creates the error of a form of another origin or browser. */
   refusal?: () => Error;
   /** The handler calls `requireFormToken`. */
   leavesToken?: true;
-  /** Set if {@link PageFormsService.readParts} reads the form. */
   parts?: FormParts;
 }
 
@@ -30,7 +27,6 @@ export interface SentForm {
   files: Record<string, Buffer>;
 }
 
-/** Reads the forms of pages: the guard calls it for every page. */
 @Injectable()
 export class PageFormsService {
   constructor(
@@ -39,7 +35,7 @@ export class PageFormsService {
   ) {}
 
   /**
-   * The values of a form that a Slipway page created for this browser.
+   * Requires that a Slipway page created the form for this browser.
    *
    * @throws PageError, and as `readBody`
    */
@@ -58,7 +54,7 @@ export class PageFormsService {
   }
 
   /**
-   * Reads a form with files, of an admitted account: first the token, and no file without it.
+   * The account must be admitted. Reads the token first, and no file without it.
    *
    * @throws PageError; TooLargeError; and as `readMultipart`
    */
@@ -97,10 +93,10 @@ function foreignForm(): PlainPageError {
   );
 }
 
-/** Names of fields with secrets, or without text that a user typed. */
+/** These fields have secrets, or no text that a user typed. */
 const NOT_KEPT = /pass|key|token|secret|value|header|code|old|repeated|^id$/i;
 
-/** The error of a form without its token: its page links back, and contains the typed text without secrets. */
+/** The page links back, and contains the typed text without secrets. */
 function lostForm({ headers: { referer } }: Request, form: URLSearchParams): PlainPageError {
   const error = foreignForm();
   const page = parseUrl(referer ?? '');
@@ -109,7 +105,6 @@ function lostForm({ headers: { referer } }: Request, form: URLSearchParams): Pla
   return error;
 }
 
-/** True for a form that a browser sends with files. */
 export function isMultipart({ headers }: Request): boolean {
   return /^multipart\/form-data\b/i.test(headers['content-type'] ?? '');
 }

@@ -9,19 +9,14 @@ import { notice } from './components.js';
 import { FramedPage, NothingHere, renderFramed, type SignedIn } from './frame.js';
 import { messagePage, PageError, redirectTo, sendPage } from './page.js';
 
-/** Headings of errors without their own. */
 const TITLES: Partial<Record<ErrorKind, string>> = { not_found: 'Nothing here', forbidden: 'Not for your account' };
 
 export interface BrowserRequest {
-  /** Set by the guard. */
   client: ClientContext;
   signedIn?: SignedIn;
 }
 
-/**
- * Errors of routes for browsers: a page instead of JSON. For a signed-in user it has the frame, and the same page for
- * missing and hidden resources.
- */
+/** A page instead of JSON. A signed-in user gets the frame, and the same page for missing and hidden resources. */
 @Catch()
 export class PageFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');

@@ -27,7 +27,6 @@ export abstract class PageError extends DomainError {
   }
 }
 
-/** A page error without its own class. */
 export class PlainPageError extends PageError {
   constructor(
     readonly kind: ErrorKind,
@@ -42,11 +41,9 @@ export class PlainPageError extends PageError {
 
 export type PageEnv = Pick<Env, 'appName'>;
 
-/** A page and the headers that it is sent with. */
 export interface Page {
   html: string;
   headers: Record<string, string>;
-  /** Writes the parts of a page that grows, and returns the rest. */
   grow?: (write: (part: string) => void) => Promise<string>;
 }
 
@@ -79,12 +76,11 @@ export function rootFrom(url: string): string {
   return '../'.repeat(path.split('/').length - 2) || './';
 }
 
-/** True for a request of a browser that opens an address: its `Accept` names HTML. */
+/** `Accept` names HTML when a browser opens an address. */
 export function wantsPage({ method, headers: { accept } }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && accept !== undefined && /\btext\/html\b/.test(accept);
 }
 
-/** Responds with a page. */
 export function sendPage(response: Response, { html, headers }: Page, status = 200): void {
   response.status(status).set(headers).send(html);
 }
@@ -92,19 +88,17 @@ export function sendPage(response: Response, { html, headers }: Page, status = 2
 /** A redirect is not stored, and the next page does not learn the previous address. */
 export const REDIRECT_HEADERS = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' };
 
-/** Redirects the browser with a GET. */
 export function redirectTo(response: Response, url: string): void {
   response.set(REDIRECT_HEADERS).redirect(303, url);
 }
 
-/** Redirects from the address of a page with a trailing slash to the one without. */
 export function withoutLastSlash({ method, originalUrl }: Request, response: Response, next: () => void): void {
   const [, name, search] = /^[^?]*\/([^/?]+)\/(\?.*)?$/.exec(originalUrl) ?? [];
   if ((method !== 'GET' && method !== 'HEAD') || name === undefined) return next();
   redirectTo(response, `../${name}${search ?? ''}`);
 }
 
-/** A page with one message or more, in the role of an alert. For the last parameter see {@link PageError}. */
+/** Shows one message or more, in the role of an alert. {@link PageError} describes the last parameter. */
 export function messagePage(
   env: PageEnv,
   title: string,
@@ -116,7 +110,7 @@ export function messagePage(
   return page(env, title, html`${notice(text, 'wait')}${again}${kept}${noteLine(note)}`);
 }
 
-/** The small line with a technical detail at the end of a page; nothing without one. */
+/** Null without a technical detail. */
 export function noteLine(note: string | undefined): Html | null {
   return note === undefined ? null : html`\n<p class="soft">Technical detail: ${note}</p>`;
 }
@@ -124,7 +118,7 @@ export function noteLine(note: string | undefined): Html | null {
 /** The style as in the hash of the policy: unescaped. */
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
-/** A page with this heading. Its title ends with the name of the application. */
+/** The title ends with the name of the application. */
 export function page({ appName }: PageEnv, title: string, body: Html): Page {
   return {
     headers: HEADERS,

@@ -4,20 +4,19 @@ import type { OwnCookie } from './browser-cookie.js';
 /** Names and values that a page shows once after a redirect, such as a new key: at most 2 KB. */
 export type ShownOnce = Readonly<Record<string, string>>;
 
-/** Name of the cookie for the functions of `browser-cookie.ts`. */
 export const ONCE_COOKIE = 'once';
 
 const SECONDS = 300;
 
-/** The cookie without its value, which a page sends after showing it. */
+/** A page sends it after showing the values. */
 export const NOTHING_LEFT: OwnCookie = { name: ONCE_COOKIE, value: '', seconds: 0 };
 
-/** A sealed cookie that only this account can open, at this page. @param path of the page, without its query */
+/** Only this account can open the cookie, at this page. @param path of the page, without its query */
 export function sealedOnce(vault: Vault, accountId: string, path: string, value: ShownOnce): OwnCookie {
   return { name: ONCE_COOKIE, value: vault.seal(JSON.stringify(value), ownerOf(accountId, path)), seconds: SECONDS };
 }
 
-/** The value of the cookie; null without one, and for that of another account or page. */
+/** Null without a cookie, and for that of another account or page. */
 export function openOnce(vault: Vault, accountId: string, path: string, sealed: string | undefined): ShownOnce | null {
   if (!sealed) return null;
   try {
