@@ -13,8 +13,8 @@ const IDLE = 0.05;
 const COLLECTIONS = 2;
 
 /**
- * Collects garbage in the first two idle intervals after the start, and after each busy interval. V8 collects when memory
- * is allocated, so without this an idle process would hold tens of MB of garbage. A collection takes about 1 ms for each
+ * Collects in the first two idle intervals after the start, and after each busy interval. V8 collects when memory is
+ * allocated, so without this an idle process would hold tens of MB of garbage. A collection takes about 1 ms for each
  * MB of live memory.
  */
 export function collectWhenIdle(): void {

@@ -1,15 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Tuning } from '../config/tuning.js';
 
-/** Files of a process besides the connections of clients: sockets to upstreams and the database, logs, programs. */
+/** Sockets to upstreams and the database, logs, programs. */
 const BESIDE_CLIENTS = 1_024;
 
 /**
- * Compares the connections that a process accepts with the files that the system lets it open. Above that number
- * connections are closed without a response.
+ * Connections above the number of files that the system lets a process open are closed without a response.
  *
  * @param limits text of `/proc/self/limits`
- * @returns a message with the next step; null when there are enough, or the system does not report them
+ * @returns a message with the next step; null when there are enough files, or the system does not report them
  */
 export function openFilesFault({ httpConnectionsMax }: Tuning, limits?: string): string | null {
   let text = limits ?? '';

@@ -1,7 +1,7 @@
 /**
  * Parts that a module needs and higher modules provide. The module that needs one declares its token, an abstract class
- * or a symbol for each kind. The module that has it provides the token: `{ provide: GrantSource, useExisting:
- * GrantCache }`. The one that needs it reads it in `onModuleInit`, from all modules, since both may inject each other.
+ * or a symbol for each kind. The one that needs it reads it in `onModuleInit`, from all modules, since both may inject
+ * each other.
  *
  * The start fails, naming the token, if no module of the process provides it.
  */
@@ -13,7 +13,7 @@ export function partOf<Part>(modules: ModuleRef, token: Abstract<Part> | symbol)
   return modules.get<Part>(token, { strict: false });
 }
 
-/** The parts of all kinds under their tokens. @throws UnknownElementException naming the first one that is missing */
+/** @throws UnknownElementException naming the first part that is missing */
 export function partsOf<Kind extends string, Part>(
   modules: ModuleRef,
   tokens: Record<Kind, symbol>,

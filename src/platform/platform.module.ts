@@ -22,7 +22,6 @@ import { Vault } from './vault/vault.js';
 const requests = [BodyBudget, RevocationRegistry, OpenRequests, PageFormsService, SignedUrls];
 const betweenProcesses = [InternalSignatures, InternalClient, InternalServer, ProcessesRepository, ProcessRegistry];
 
-/** Providers for every module that need no separate module; the pipe and the filter of every route. */
 @Global()
 @Module({
   imports: [TypeOrmModule.forFeature([ServiceProcess]), DiscoveryModule],

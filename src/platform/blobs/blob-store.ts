@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 
-/** One stored file, named by its content. */
 export interface Blob {
   /** SHA-256 of the content, 64 hex digits. */
   hash: string;
@@ -8,12 +7,12 @@ export interface Blob {
 }
 
 /**
- * Files by content hash: bundles, modules, source maps. Rows refer to them; files without a row are swept. Storing the
- * same content twice keeps one copy. Another kind of storage is another implementation of this class.
+ * Bundles, modules and source maps by content hash. Rows refer to files; files without a row are swept. Storing the
+ * same content twice keeps one copy.
  */
 export abstract class BlobStore {
   /**
-   * Stores a stream piece by piece. Nothing is visible under the hash before it is complete.
+   * Nothing is visible under the hash before the content is complete.
    *
    * @throws TooLargeError above `bytesMax`, with nothing stored; errors of the stream
    */
@@ -21,11 +20,11 @@ export abstract class BlobStore {
   /** @returns null when there is none */
   abstract open(hash: string): Promise<Readable | null>;
   abstract has(hash: string): Promise<boolean>;
-  /** Runs `read` with the path of a local file that holds the blob. @throws when there is none */
+  /** @throws when the blob does not exist */
   abstract withFile<T>(hash: string, read: (path: string) => Promise<T>): Promise<T>;
   /** Blobs whose last `put` was before a time, in no order. */
   abstract list(before: Date): AsyncIterable<string>;
-  /** Removes the files of uploads that a crash cut off before a time. */
+  /** Deletes files of uploads that a crash has cut off. */
   abstract removeUnfinished(before: Date): Promise<void>;
   /** Missing blobs are ignored. */
   abstract delete(hash: string): Promise<void>;

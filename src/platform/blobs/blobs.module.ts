@@ -7,7 +7,7 @@ import { StorageSpace } from './storage-space.js';
 import { DiskBlobStore } from './disk-blob-store.js';
 import { S3BlobStore } from './s3-blob-store.js';
 
-/** Files by content hash: in S3, or in the data folder, which processes of one service then share. */
+/** Processes of one service share the store, which is S3 or the data folder. */
 @Global()
 @Module({
   providers: [StorageSpace, { provide: BlobStore, inject: [Env], useFactory: blobStore }],
@@ -15,7 +15,6 @@ import { S3BlobStore } from './s3-blob-store.js';
 })
 export class BlobsModule {}
 
-/** Returns the store that the settings name. */
 export function blobStore(env: Env): BlobStore {
   const { blobUrl, dataDir, egressProxy } = env;
   if (blobUrl) {

@@ -1,10 +1,9 @@
 /**
- * Files as objects of an S3 bucket (`BLOB_URL`), named by prefix and content hash. Credentials come from the
- * environment, as AWS's own tools read them; other servers than AWS's are addressed by path.
+ * Objects of an S3 bucket (`BLOB_URL`), named by prefix and content hash. Credentials come from the environment, as
+ * AWS's own tools read them.
  *
  * An upload passes a local folder, since the hash that names an object is known only at the end of its content, and
- * succeeds when the stored size is the one sent. `withFile` copies the object to a local file and removes it
- * afterwards. Requests have 60 s, connections 5 s.
+ * succeeds when the stored size is the one sent.
  *
  * A missing object is null. Everything else is an UnavailableError (503, try again), including a missing bucket if the
  * server names it.
@@ -26,7 +25,6 @@ import { UploadFolder } from './upload-folder.js';
 
 const sdk = lazyRequire<typeof Sdk>('@aws-sdk/client-s3');
 
-/** Time limits of one request without a response, and of waiting for a connection. */
 const REQUEST_MS = 60_000;
 const CONNECT_MS = 5_000;
 
@@ -128,7 +126,7 @@ export class S3BlobStore extends BlobStore {
   }
 }
 
-/** Agents of Node's HTTP clients whose sockets are opened by `egress`. */
+/** Sockets are opened by `egress`. */
 function agentsOf(egress: Egress): { httpAgent: HttpAgent; httpsAgent: HttpsAgent } {
   const dialled =
     (protocol: string): HttpAgent['createConnection'] =>

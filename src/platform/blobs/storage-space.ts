@@ -17,14 +17,13 @@ export function hasLogRoom({ bavail, blocks, bsize }: Pick<StatsFs, 'bavail' | '
   return bavail * bsize >= Math.max(200e6, Math.min(blocks * bsize * 0.03, 2e9));
 }
 
-/** The disk of the data folder, or of the database, is full. */
 export class StorageFullError extends errorOf('storage_full') {
   constructor(detail?: unknown) {
     super('This service has no space left to store this: its operator must free some. Nothing was stored.', detail);
   }
 }
 
-/** True when the file system rejected a write for lack of space, or of quota. */
+/** True for a lack of space or of quota. */
 export function isStorageFull(error: unknown): boolean {
   const { code = '' } = (error ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOSPC' || code === 'EDQUOT';
@@ -45,7 +44,7 @@ export class StorageSpace {
     );
   }
 
-  /** True when the largest upload finds no space. Never rejects. */
+  /** The largest upload finds no space. Never rejects. */
   async isFull(): Promise<boolean> {
     return (await this.freeBytes()) < NEEDED_BYTES;
   }

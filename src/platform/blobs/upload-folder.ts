@@ -9,12 +9,12 @@ import { namesIn } from '../files/files.js';
 import type { Blob } from './blob-store.js';
 import { isStorageFull, StorageFullError } from './storage-space.js';
 
-/** Folder of the files that are being uploaded, whose hash is known only at their end. */
+/** The hash of a file is known only at its end. */
 export class UploadFolder {
   constructor(private readonly folder: string) {}
 
   /**
-   * Writes a stream to a file and passes it to `keep`. Removes the file unless `keep` moved it.
+   * Removes the file unless `keep` moved it.
    *
    * @throws TooLargeError above `bytesMax`; StorageFullError; errors of the stream and of `keep`
    */
@@ -47,12 +47,11 @@ export class UploadFolder {
     }
   }
 
-  /** Path of a file that does not exist yet. */
   newFile(): string {
     return path.join(this.folder, randomUUID());
   }
 
-  /** Removes files from before a time, which a crash left. */
+  /** A crash has left these files. */
   async sweep(before: Date): Promise<void> {
     for (const name of await namesIn(this.folder)) {
       const file = path.join(this.folder, name);

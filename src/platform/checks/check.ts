@@ -1,18 +1,16 @@
 /**
  * Checks of the surroundings of the service, as rows. The start and `slipway doctor` run the same rows, and
- * docs/reference/troubleshoot.md is generated from them. A new check is a new row.
+ * docs/reference/troubleshoot.md is generated from them.
  */
 
-/** Values for the messages of a check, by name. */
 export type Found = Record<string, string | number>;
 
-/** One row. `Facts` describe one part: Postgres, Redis, folders, or an error of one. */
+/** `Facts` describe one part: Postgres, Redis, folders, or an error of one. */
 export interface Check<Facts> {
-  /** Subject of the check, for the documentation. */
   asks: string;
   /** False: a warning; default true. */
   isFatal?: boolean;
-  /** Values for the messages if there is a problem; null if there is none. */
+  /** Returns null without a problem; otherwise the values for the messages. */
   find: (facts: Facts) => Found | null;
   /** Message about the problem, without its full stop; `{name}` is a value that `find` returned. */
   fault: string;

@@ -4,7 +4,7 @@
  */
 import { faultsOf, type Check } from './check.js';
 
-/** A row for errors whose code, or message if it has no code, matches. */
+/** `cause` matches the code, or the message if there is no code. */
 function row(asks: string, cause: RegExp, fault: string, remedy: string): Check<Error> {
   const find = (error: Error) => {
     const { code, message } = error as NodeJS.ErrnoException;
@@ -15,7 +15,6 @@ function row(asks: string, cause: RegExp, fault: string, remedy: string): Check<
   return { asks, find, fault, remedy };
 }
 
-/** Errors of the server and of the network. */
 const serverChecks = [
   row(
     'a free connection',
@@ -71,7 +70,7 @@ export const connectChecks = [
   ),
 ];
 
-/** The message for an operator whose DATABASE_URL cannot be used; null for another error. */
+/** Returns a message for the operator; null for an error unrelated to DATABASE_URL. */
 export function databaseFault(error: unknown): string | null {
   return faultsOf(serverChecks, error as Error)[0]?.text ?? null;
 }

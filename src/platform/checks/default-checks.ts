@@ -1,4 +1,4 @@
-/** Settings that are safe on a developer's machine but not if others can reach the service. All are warnings. */
+/** All are warnings: the settings are safe on a developer's machine but not if others can reach the service. */
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { LAST_BACKUP, LOOPBACK_HOST, type Env } from '../../config/env.js';

@@ -1,6 +1,4 @@
-/**
- * Folders that the service writes to. Test files are removed immediately. For a missing folder, its parent is tested.
- */
+/** Test files are removed immediately. For a missing folder, its parent is tested. */
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -31,7 +29,7 @@ export const folderChecks: Check<FolderFacts>[] = [
   },
 ];
 
-/** Tests the folders. @returns DATA_DIR, and the problems */
+/** @returns DATA_DIR, and the problems */
 export async function examineFolders({ dataDir, roles }: Env): Promise<{ found: string; faults: Fault[] }> {
   const tmp = tmpdir();
   const [dataCode, tmpCode] = await Promise.all([codeOfData(dataDir), roles.includes('host') ? codeOf(tmp) : null]);
@@ -44,7 +42,7 @@ async function codeOfData(folder: string): Promise<string | null> {
   return code === 'ENOENT' && above !== folder ? codeOfData(above) : code;
 }
 
-/** The error code of writing to a folder; null when it is writable. */
+/** Null when the folder is writable. */
 async function codeOf(folder: string): Promise<string | null> {
   return mkdtemp(path.join(folder, '.slipway-check-'))
     .then(rmdir)

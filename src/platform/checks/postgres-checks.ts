@@ -13,7 +13,6 @@ import { POSTGRES_CONNECTIONS_MAX } from '../queue/queue-backend.js';
 import { faultsOf, type Check, type Fault } from './check.js';
 import { connectChecks } from './connect-checks.js';
 
-/** The facts read from a Postgres. */
 export interface PostgresFacts {
   role: string;
   database: string;
@@ -39,7 +38,6 @@ export interface PostgresFacts {
   notAllowed: string[];
   /** A session keeps its settings between transactions, invisible to other sessions. */
   keepsSessions: boolean;
-  /** Processes of this service, including the one that starts. */
   processes: number;
   wanted: number;
   /** Connections available to them within the limits of Postgres, the database and the role. */
@@ -59,7 +57,6 @@ const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
   remedy: `use ${OLDEST_MAJOR} or newer`,
 };
 
-/** Checks of these facts. */
 export const postgresFactChecks: Check<PostgresFacts>[] = [
   {
     asks: 'the encoding of the database',
@@ -160,12 +157,9 @@ function roleOf({ role, database }: Pick<PostgresFacts, 'role' | 'database'>) {
   return { role, database };
 }
 
-/** All rows, for the documentation. */
 export const postgresChecks: Check<never>[] = [...connectChecks, versionCheck, ...postgresFactChecks];
 
-/**
- * Tables of the current schema, except those of extensions. A table `migrations` is TypeORM's if it has its columns.
- */
+/** A table `migrations` is TypeORM's if it has its columns. */
 const FACTS = `
   WITH tables AS (
     SELECT c.oid, c.relname AS name, c.relowner AS owner FROM pg_class c
@@ -203,7 +197,7 @@ const FACTS = `
            CASE WHEN NOT rolsuper AND rolconnlimit >= 0 THEN rolconnlimit END) AS usable
     FROM pg_database d, pg_roles r, ours WHERE datname = current_database() AND rolname = current_user`;
 
-/** Reads a Postgres. @returns its version, and the problems with it or with the connection */
+/** @returns the version, and the problems with it or with the connection */
 export async function examinePostgres(env: Env): Promise<{ found: string; faults: Fault[] }> {
   const clients: Client[] = [];
   const open = async () => {

@@ -2,7 +2,6 @@
 import { Redis } from 'ioredis';
 import { faultsOf, type Check, type Fault } from './check.js';
 
-/** The facts read from a Redis: fields of `INFO`, and the number of the database in REDIS_URL. */
 export interface RedisFacts {
   info: Partial<Record<string, string>>;
   database: string;
@@ -18,7 +17,6 @@ const connectCheck: Check<{ reason: string }> = {
   remedy: 'check REDIS_URL',
 };
 
-/** Checks of these facts. */
 export const redisFactChecks: Check<RedisFacts>[] = [
   {
     asks: 'the version of Redis',
@@ -56,10 +54,9 @@ export const redisFactChecks: Check<RedisFacts>[] = [
   },
 ];
 
-/** All rows, for the documentation. */
 export const redisChecks: Check<never>[] = [connectCheck, ...redisFactChecks];
 
-/** Reads a Redis. Reconnects if it becomes unavailable later. @returns its version, and the problems with it */
+/** Reconnects if Redis becomes unavailable later. @returns the version, and the problems with it */
 export async function examineRedis(redisUrl: string): Promise<{ found: string; faults: Fault[] }> {
   const url = new URL(redisUrl);
   const database = url.pathname.slice(1) || '0';

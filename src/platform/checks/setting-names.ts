@@ -1,4 +1,4 @@
-/** Variables of the environment that are most likely misspelt settings: ignored, they change nothing. */
+/** Misspelt settings are ignored, so they change nothing. */
 import { settingDocs, type Env } from '../../config/env.js';
 import { nearestName } from '../text/nearest.js';
 import { faultsOf, type Check, type Fault } from './check.js';
@@ -13,7 +13,7 @@ export const settingNameChecks: Check<{ given: string; meant: string }>[] = [
   },
 ];
 
-/** Compares the names of variables with those of settings: short names may differ in one letter, others in two. */
+/** Short names may differ in one letter, others in two. */
 // eslint-disable-next-line no-restricted-properties -- Looks for names that Env does not know, and reads no value.
 export function examineSettingNames(_env: Env, source = process.env): Promise<{ found: string; faults: Fault[] }> {
   const names = settingDocs().flatMap(({ name, isSecret }) => (isSecret ? [name, `${name}_FILE`] : [name]));

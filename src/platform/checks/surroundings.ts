@@ -1,4 +1,3 @@
-/** The surroundings of the service, examined by its start and by `slipway doctor` with the same messages. */
 import { StartError, type Env } from '../../config/env.js';
 import type { Check, Fault } from './check.js';
 import { defaultChecks, examineDefaults } from './default-checks.js';
@@ -7,7 +6,6 @@ import { examinePostgres, postgresChecks } from './postgres-checks.js';
 import { examineRedis, redisChecks } from './redis-checks.js';
 import { examineSettingNames, settingNameChecks } from './setting-names.js';
 
-/** Parts that can be examined; parts without a setting are left out. */
 const examiners = {
   names: (env: Env) => examineSettingNames(env),
   defaults: examineDefaults,
@@ -16,7 +14,6 @@ const examiners = {
   postgres: async (env: Env) => (env.databaseUrl === null ? null : examinePostgres(env)),
 };
 
-/** All rows, for docs/reference/troubleshoot.md. */
 export const checksByPart: Record<string, Check<never>[]> = {
   Settings: settingNameChecks,
   'Unsafe defaults': defaultChecks,
@@ -27,15 +24,13 @@ export const checksByPart: Record<string, Check<never>[]> = {
 
 export type Part = keyof typeof examiners;
 
-/** The result for one part. */
 interface Examined {
   part: Part;
-  /** Its version or its location. */
   found: string;
   faults: Fault[];
 }
 
-/** Examines these parts concurrently. Changes nothing. */
+/** Changes nothing. */
 export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
   const all = await Promise.all(parts.map(async (part) => ({ part, examined: await examiners[part](env) })));
   return all.flatMap(({ part, examined }) => (examined ? [{ part, ...examined }] : []));

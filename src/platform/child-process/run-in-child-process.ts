@@ -1,7 +1,7 @@
 import { fork, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** A child process was killed before it responded, because of its memory or its time. */
+/** Because of its memory or its time. */
 export class ChildProcessKilledError extends Error {
   constructor(readonly reason: 'memory' | 'time') {
     super(`A child process was killed before it answered: too much ${reason}`);
@@ -11,11 +11,11 @@ export class ChildProcessKilledError extends Error {
 export interface ChildProcessLimits {
   memoryMbMax: number;
   timeoutMs: number;
-  /** Kills it; the promise fails with the signal's reason. */
+  /** The promise fails with the signal's reason. */
   signal: AbortSignal;
 }
 
-/** The compiled sources. Node starts only compiled code, so for tests, which run the sources, it is the last build. */
+/** Node starts only compiled code, so for tests, which run the sources, it is the last build. */
 export const compiledRoot = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../../dist/src/' : '../../', import.meta.url),
 );
@@ -23,15 +23,13 @@ export const compiledRoot = fileURLToPath(
 /** Signals and exit codes of processes that ran out of memory: V8's and the system's. */
 const OUT_OF_MEMORY = ['SIGABRT', 'SIGTRAP', 'SIGILL', 'SIGKILL', 134];
 
-/** Limit of the output of a process, which is kept in memory. */
 const OUTPUT_CHARS_MAX = 16 * 1024 * 1024;
 
-/** Characters of the standard error that an error message repeats. */
 const WORDS_CHARS_MAX = 500;
 
 /**
- * Runs a file of this service in a child process without settings and secrets, for work with unbounded CPU time and
- * memory. Not in a thread: V8 can abort the whole process when the heap of a thread is full.
+ * Used for work with unbounded CPU time and memory; the process has no settings and secrets. A thread would not do: V8
+ * can abort the whole process when the heap of a thread is full.
  *
  * @param file under `src`, compiled; it responds with `process.send` once
  * @throws ChildProcessKilledError above the limits
@@ -59,7 +57,7 @@ export async function runInChildProcess<T>(
 }
 
 /**
- * Runs a command that reads its standard input and responds on its standard output.
+ * The command reads its standard input and responds on its standard output.
  *
  * @throws ChildProcessKilledError above the limits
  */
@@ -87,10 +85,7 @@ export function runProcess(
   });
 }
 
-/**
- * Resolves with the response of a process, which is killed afterwards. @param listen calls its argument with the
- * response
- */
+/** The process is killed after its response. @param listen calls its argument with the response */
 async function answerOf<T>(
   child: ChildProcess,
   timeoutMs: number,

@@ -24,7 +24,6 @@ export function transactionOf<Result>(
   });
 }
 
-/** Records the changes that a transaction makes from here on as those of an actor. */
 export async function setActor(tx: EntityManager, { accountId, keyId, rootKeyId }: Actor): Promise<void> {
   await tx.query(`SELECT set_config('slipway.actor', $1, true), set_config('slipway.credential', $2, true)`, [
     accountId,

@@ -13,11 +13,7 @@ const LIMITS = {
   idle_in_transaction_session_timeout: 30_000,
 };
 
-/**
- * Options for every Postgres connection of the service: the app, the migrations and TypeORM's command line.
- *
- * @param settings those of migrations and commands have no time limits
- */
+/** @param settings those of migrations and commands have no time limits */
 export function dataSourceOptions(
   databaseUrl: string,
   poolMax: number,
@@ -44,12 +40,11 @@ export function dataSourceOptions(
   };
 }
 
-/** The pool that TypeORM's driver keeps for this database. */
 export function poolOf({ driver }: DataSource): Pool {
   return (driver as unknown as { master: Pool }).master;
 }
 
-/** All entities, for processes that do not start Nest. */
+/** Used by processes that do not start Nest. */
 export const entityFiles = ['modules', 'mcp', 'hosting', 'platform'].map((folder) =>
   here(`../../${folder}/**/*.entity.js`),
 );

@@ -7,10 +7,7 @@ const CACHED_MS = 5_000;
  */
 const AGE_MS_MAX = CACHED_MS + 5_000;
 
-/**
- * Availability of the database, and the rule for rows that were read before it stopped responding. One per process,
- * like its database.
- */
+/** A process has one, like its database. */
 class DatabaseAvailability {
   /** Earliest time at which the database stopped responding, by the monotonic clock. */
   private answeredAt = performance.now();

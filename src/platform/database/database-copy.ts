@@ -6,28 +6,24 @@ import type { ExternalModule } from '../external-modules/load-external-modules.j
 import { appliedMigrations, migrate } from './migrations.js';
 import { COPY_NAME, openClient, UNLIMITED } from './session.js';
 
-/** A table or partition with its own rows. */
 export interface TableOutline {
   name: string;
   columns: string[];
   rows: number;
-  /** Its parent and its range, as SQL; null for a table that is not a partition. */
+  /** Null for a table that is not a partition; otherwise its parent and its range, as SQL. */
   partition: { of: string; bound: string } | null;
 }
 
-/** A database without its rows. */
 export interface DatabaseOutline {
-  /** Names of the applied migrations. */
   migrations: string[];
   tables: TableOutline[];
-  /** Last values of sequences. */
   sequences: Record<string, string>;
 }
 
 /** Migrations record themselves; processes and their leases do not outlive the service. */
 const OWN_ROWS = ['migrations', 'module_migrations', 'processes'];
 
-/** Tables of the schema. Days of logs without a parent are about to be dropped. */
+/** Days of logs without a parent are about to be dropped. */
 const TABLES = `
   SELECT c.relname AS name,
          (SELECT json_agg(a.attname ORDER BY a.attnum) FROM pg_attribute a
@@ -51,7 +47,7 @@ const FOREIGN_KEYS = `
 /** Range of a day of logs, as `pg_get_expr` writes it. It becomes part of a statement, so nothing else is accepted. */
 const BOUND_OF_DAY = /^FOR VALUES FROM \('\d{4}-\d\d-\d\d'\) TO \('\d{4}-\d\d-\d\d'\)$/;
 
-/** A database of this service at one moment. Tables cannot be altered or dropped until it is closed. */
+/** Tables cannot be altered or dropped until the snapshot is closed. */
 export class DatabaseSnapshot {
   private constructor(private readonly client: Client) {}
 
@@ -75,7 +71,7 @@ export class DatabaseSnapshot {
     };
   }
 
-  /** The rows of a table in Postgres' text format, which must be read to the end before the next query. */
+  /** Postgres' text format; read it to the end before the next query. */
   read({ name, columns }: TableOutline): Readable {
     return this.client.query(copyTo(`COPY ${escapeIdentifier(name)} (${listOf(columns)}) TO STDOUT`));
   }
@@ -84,7 +80,6 @@ export class DatabaseSnapshot {
     return (await this.client.query(sql, parameters)).rows as T;
   }
 
-  /** Returns those names that are namespaces. */
   async namespacesAmong(names: string[]): Promise<string[]> {
     const rows = await this.query<{ name: string }[]>(
       'SELECT name FROM namespaces WHERE name = ANY ($1) ORDER BY name',
@@ -99,8 +94,8 @@ export class DatabaseSnapshot {
 }
 
 /**
- * Creates the tables of an outline in an empty database and fills them, in one transaction. The version remains that of
- * the outline; the next start migrates them.
+ * Fills an empty database in one transaction. The version remains that of the outline; the next start migrates the
+ * tables.
  *
  * @param read rows of a table, as {@link DatabaseSnapshot.read} returns them
  * @param beforeCommit runs when all rows are loaded; nothing is stored if it fails

@@ -13,7 +13,7 @@ const PING_EVERY_MS = 1_000;
 /** Longer than any healthy response, shorter than the timeouts of load balancers. */
 const PING_MS_MAX = 2_000;
 
-/** Pings the database every second: its availability, and its clock, which all processes of a service share. */
+/** Pings every second: the availability of the database, and its clock, which all processes of a service share. */
 @Injectable()
 export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Milliseconds by which the clock of this process is ahead of the database's; negative: behind. */
@@ -41,7 +41,10 @@ export class DatabaseWatch implements OnApplicationBootstrap, OnApplicationShutd
     return Math.abs(this.clockOffsetMs) > CLOCK_OFFSET_MS_MAX;
   }
 
-  /** True when the database responds within 2 s and accepts writes. Concurrent callers share a ping. Never rejects. */
+  /**
+   * Requires a response within 2 s, and that the database accepts writes. Concurrent callers share a ping. Never
+   * rejects.
+   */
   async check(): Promise<boolean> {
     this.pinging ??= this.ping().finally(() => (this.pinging = null));
     const isAnswered = await withTimeout(PING_MS_MAX, this.pinging, false);

@@ -44,7 +44,6 @@ export class DatabaseMetrics {
   }
 }
 
-/** The process' connection pool; each module names its own entities. */
 @Global()
 @Module({
   imports: [

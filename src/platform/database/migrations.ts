@@ -8,7 +8,6 @@ import { COPY_NAME, MIGRATING } from './session.js';
 /** An arbitrary constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */
 const MIGRATION_LOCK = 7_265_017;
 
-/** The first migration, with the schema of 0.1.0. */
 const BASELINE = 'Baseline1795490000000';
 
 /**
@@ -20,16 +19,12 @@ const NOT_LOCKED = ['55P03', '40P01'];
 
 const logger = new Logger('migrations');
 
-/** Records the migrations of modules outside the tree. */
 const EXTERNAL_TABLE = 'module_migrations';
 
 /** The database has a schema that this version can neither use nor migrate; the message says what to do. */
 export class SchemaVersionError extends Error {}
 
-/**
- * Names of the migrations that a database has, Slipway's first, in the order in which they ran; none for an empty
- * database.
- */
+/** Slipway's migrations first, in the order in which they ran. */
 export async function appliedMigrations(database: Pick<DataSource, 'query'>): Promise<string[]> {
   const names: string[] = [];
   for (const table of ['migrations', EXTERNAL_TABLE]) {
@@ -45,7 +40,7 @@ export async function appliedMigrations(database: Pick<DataSource, 'query'>): Pr
 
 /**
  * Rejects a database that this version would misread: one from before 0.1.0, and one that a newer version, or a newer
- * version of a loaded module outside the tree, has migrated. Modules that are not loaded do not matter.
+ * version of a loaded module outside the tree, has migrated.
  *
  * @param knownNames Slipway's, and those of loaded modules
  * @throws SchemaVersionError
@@ -83,8 +78,8 @@ async function requireNoBackup(source: DataSource): Promise<void> {
 }
 
 /**
- * Runs the pending migrations, each in its own transaction. One that gets no lock for 3 s is repeated after others have
- * passed, so that calls continue during a long read.
+ * Each migration runs in its own transaction. One that gets no lock for 3 s is repeated after others have passed, so
+ * that calls continue during a long read.
  *
  * @throws SchemaVersionError, or an error of Postgres
  */
@@ -113,11 +108,9 @@ async function runMigrations(source: DataSource): Promise<void> {
 }
 
 /**
- * Data sources for Slipway's migrations and, if there are any, those of modules outside the tree. The caller destroys
- * them.
+ * Slipway's migrations and, if there are any, those of modules outside the tree. The caller destroys the data sources.
  */
 async function migrationSources(options: DataSourceOptions, modules: ExternalModule[]): Promise<DataSource[]> {
-  // Each migration of a module is recorded under the module's name.
   const migrations = modules.flatMap(({ name, migrations: classes = [] }) =>
     classes.map(
       (Migration): new () => MigrationInterface =>
@@ -132,7 +125,7 @@ async function migrationSources(options: DataSourceOptions, modules: ExternalMod
 }
 
 /**
- * Returns the names of the migrations of this version and of these modules outside the tree that the database lacks.
+ * Includes migrations of these modules outside the tree.
  *
  * @throws SchemaVersionError if a start would be refused: by a newer schema, or by a backup that runs before migrations
  */
@@ -151,9 +144,8 @@ export async function pendingMigrations(databaseUrl: string, modules: ExternalMo
 }
 
 /**
- * Brings the database to this version, then to that of modules outside the tree, and runs `afterwards` before another
- * process may start: work needed once per database belongs there. Safe to call from any number of processes at the same
- * time.
+ * Migrates Slipway, then modules outside the tree, and runs `afterwards` before another process may start: work needed
+ * once per database belongs there. Safe to call from any number of processes at the same time.
  *
  * @param only runs these migrations and no others, so that the tables are those of an earlier version
  * @throws SchemaVersionError, or an error of Postgres: it is unreachable or a migration failed, which leaves nothing

@@ -2,10 +2,9 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError, QueryRunnerProviderA
 import { types } from 'node:util';
 import { UnavailableError } from '../errors/domain-error.js';
 
-/** Delay before a client repeats its request: a restart of Postgres takes about this long. */
+/** A restart of Postgres takes about this long. */
 const RETRY_AFTER_SECONDS = 2;
 
-/** The database cannot be reached, is starting or stopping, or is out of connections. */
 export class DatabaseUnreachableError extends UnavailableError {
   constructor(detail?: unknown) {
     super('The database does not answer right now: try again in a few seconds', RETRY_AFTER_SECONDS, detail);
@@ -27,7 +26,7 @@ const AWAY_MESSAGE =
 /** Errors of TypeORM in a transaction whose connection broke between two of its queries. */
 const BROKEN_TRANSACTION = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
-/** The SQLSTATE of a failed query; undefined for any other error. */
+/** Undefined for errors that are not those of a query. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof QueryFailedError ? (error.driverError as { code?: string }).code : undefined;
 }
@@ -43,10 +42,7 @@ export function isForeignKeyViolation(error: unknown): boolean {
   return code === '23503' || code === '23001';
 }
 
-/**
- * True when a query failed because the database cannot be reached, whatever the query. Only for errors that reached the
- * outermost handler: clients of other servers wrap their own socket errors.
- */
+/** Only for errors that reached the outermost handler: clients of other servers wrap their own socket errors. */
 export function isDatabaseUnreachable(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
   if (BROKEN_TRANSACTION.some((type) => error instanceof type)) return true;
@@ -54,10 +50,7 @@ export function isDatabaseUnreachable(error: unknown): boolean {
   return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
 }
 
-/**
- * Replaces the error of a statement that a foreign key or a unique index rejected; any other error is rethrown. Use as
- * `statement.catch(onViolation({ unique: () => new … }))`.
- */
+/** Errors other than violations are rethrown. Use as `statement.catch(onViolation({ unique: () => new … }))`. */
 export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
   return (error) => {
     if (replace.foreignKey && isForeignKeyViolation(error)) throw replace.foreignKey();

@@ -4,8 +4,8 @@
  * 74 µs instead of 248.
  *
  * TypeORM's `query` cannot name a statement, so these use the pool of its driver, with the same connections, limits and
- * timeouts. The driver sends the SQL with the first use on a connection, then only the name. The name is a hash of the
- * SQL, so two versions of the service behind one pooler never use one name for different statements.
+ * timeouts. The name is a hash of the SQL, so two versions of the service behind one pooler never use one name for
+ * different statements.
  *
  * The pool closes a connection whose query failed, so after a migration that changes the type of a selected column, a
  * statement fails ("cached plan must not change result type") at most once on each connection.
@@ -14,7 +14,7 @@ import { createHash } from 'node:crypto';
 import { QueryFailedError, type DataSource } from 'typeorm';
 import { poolOf } from './data-source-options.js';
 
-/** A statement of a repository, outside of transactions. Create it once, when its file is loaded. */
+/** Used outside of transactions. Create it once, when its file is loaded. */
 export class PreparedStatement<Row extends object> {
   private readonly name: string;
 
@@ -23,13 +23,13 @@ export class PreparedStatement<Row extends object> {
     this.name = `slipway_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
   }
 
-  /** The row; null when there is none. @throws QueryFailedError even when the connection fails */
+  /** Null without a row. @throws QueryFailedError even when the connection fails */
   async findOne(database: DataSource, values: unknown[]): Promise<Row | null> {
     const [row] = await this.run(database, values);
     return row ?? null;
   }
 
-  /** All rows. @throws QueryFailedError even when the connection fails */
+  /** @throws QueryFailedError even when the connection fails */
   run(database: DataSource, values: unknown[]): Promise<Row[]> {
     const { name, text } = this;
     return poolOf(database)

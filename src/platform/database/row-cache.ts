@@ -13,11 +13,10 @@ const LIFETIME_MS = 5_000;
 /** Time after which the ping has noticed that the database does not respond. */
 const NOTICED_MS = 3_000;
 
-/** A row, and when its query began, by the monotonic clock. */
+/** The query began at this time, by the monotonic clock. */
 interface Entry<Row> {
   row: Row;
   readAt: number;
-  /** True after {@link RowCache.expire}. */
   isExpired: boolean;
 }
 
@@ -28,8 +27,8 @@ interface Reading<Row> {
 }
 
 /**
- * Cache of rows with a lifetime of seconds. Concurrent callers share one query; a missing row is not cached. While the
- * database is unavailable, rows are used for longer, as {@link databaseAvailability} allows; a dropped one is not.
+ * Rows live for seconds. Concurrent callers share one query; a missing row is not cached. While the database is
+ * unavailable, rows are used for longer, as {@link databaseAvailability} allows; a dropped one is not.
  *
  * A row that is dropped while it is being read is returned to the waiting callers but not cached: later callers read it
  * again. (`LRUCache.fetch` would reject the waiting callers, which would return 500.)
@@ -47,7 +46,7 @@ export class RowCache<Row extends object> {
     this.ttlMs = ttlMs;
   }
 
-  /** The row if {@link get} would return it without a query; otherwise null. */
+  /** Null if {@link get} would query. */
   peek(key: string): Row | null {
     const entry = this.rows.get(key);
     if (!entry) return null;
@@ -55,7 +54,7 @@ export class RowCache<Row extends object> {
     return isFresh || databaseAvailability.mayUse(entry.readAt) ? entry.row : null;
   }
 
-  /** The row, from the cache or read now. @throws errors of the query */
+  /** @throws errors of the query */
   async get(key: string): Promise<Row | null> {
     const cached = this.peek(key);
     if (cached) return cached;
@@ -71,8 +70,8 @@ export class RowCache<Row extends object> {
   }
 
   /**
-   * Makes the next caller read the row of this key again. The old one, or the one being read, is used while the
-   * database is unavailable if `isCurrent` is true for it.
+   * The next caller reads the row again. The old one, or the one being read, is used while the database is unavailable
+   * if `isCurrent` is true for it.
    */
   expire(key: string, isCurrent: (row: Row) => boolean = () => true): void {
     const entry = this.rows.get(key);
@@ -82,7 +81,7 @@ export class RowCache<Row extends object> {
     if (reading) reading.isCurrent = isCurrent;
   }
 
-  /** Drops every row that matches, and does not cache those being read, since they might match. */
+  /** Rows that are being read are not cached, since they might match. */
   dropWhere(matches: (row: Row) => boolean): void {
     for (const [key, { row }] of this.rows.entries()) if (matches(row)) this.rows.delete(key);
     this.reading.clear();

@@ -1,19 +1,17 @@
 /**
- * Sessions of Postgres, of pools and of single clients: their settings and their errors.
- *
  * A setting is sent by `SET` once the session is open. As a startup parameter it would be overridden by `options` of
  * DATABASE_URL, and rejected by PgBouncer. These settings override those of the URL, the role and the database.
  *
- * Each client always has a listener for errors. A pool removes its own while a client is borrowed, and if the server
- * then closes a new session, the emitted error would crash the process without a listener. The current or next query
- * reports the same error.
+ * A pool removes its listener for errors while a client is borrowed, and if the server then closes a new session, the
+ * emitted error would crash the process, so each client has a listener of its own. The current or next query reports
+ * the same error.
  */
 import { Client, type ClientBase } from 'pg';
 
-/** Settings of a session by name; the values are SQL. */
+/** The values are SQL. */
 export type SessionSettings = Record<string, string | number>;
 
-/** No time limits, whatever the role and the database say: for migrations, copies and commands. */
+/** Applies whatever the role and the database say: for migrations, copies and commands. */
 export const UNLIMITED: SessionSettings = {
   statement_timeout: 0,
   lock_timeout: 0,
@@ -23,7 +21,6 @@ export const UNLIMITED: SessionSettings = {
 /** For migrations: everything that needs a table waits behind the lock that a migration waits for. */
 export const MIGRATING: SessionSettings = { ...UNLIMITED, lock_timeout: 3_000 };
 
-/** The name of the sessions of backups and restores. */
 export const COPY_NAME = 'slipway-copy';
 
 /** Time limit of a new connection, and then of its settings: the network can fail between the two. */
@@ -31,10 +28,7 @@ export const CONNECT_MS_MAX = 5_000;
 
 const reportedByQueries = () => undefined;
 
-/**
- * Sends the settings of a new session. For `onConnect` of a pool, which awaits it. @throws the error of Postgres, or
- * after 5 s
- */
+/** A pool awaits it in `onConnect`. @throws the error of Postgres, or after 5 s */
 export async function prepareSession(client: ClientBase, settings: SessionSettings): Promise<void> {
   client.on('error', reportedByQueries);
   const text = Object.entries(settings).map(([name, value]) => `SET ${name} = ${value}`);
@@ -42,7 +36,7 @@ export async function prepareSession(client: ClientBase, settings: SessionSettin
   await client.query(query);
 }
 
-/** Opens a separate client with these settings, which the caller closes. @throws the error of Postgres, or after 5 s */
+/** The caller closes the client. @throws the error of Postgres, or after 5 s */
 export async function openClient(databaseUrl: string, name: string, settings: SessionSettings): Promise<Client> {
   const client = new Client({
     connectionString: databaseUrl,

@@ -1,4 +1,4 @@
-/** Nesting limit; Postgres and every recursion of Slipway support some thousands. */
+/** Postgres and every recursion of Slipway support some thousands. */
 export const DEPTH_MAX = 100;
 
 /**
@@ -25,9 +25,7 @@ export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }
 
-/**
- * {@link toStorableText} for a whole JSON value, including names of members. Requires at most {@link DEPTH_MAX} levels.
- */
+/** Includes names of members. Requires at most {@link DEPTH_MAX} levels. */
 export function toStorableJson<T>(value: T): T {
   return storableForm(value) as T;
 }

@@ -1,14 +1,12 @@
 import { randomFillSync } from 'node:crypto';
 
-/** Random bytes are generated in batches: a call takes 2 µs, however few bytes it returns. */
+/** A call takes 2 µs, however few bytes it returns, so they are generated in batches. */
 const PORTION_BYTES = 4_096;
 
 const portion = Buffer.alloc(PORTION_BYTES);
 let used = PORTION_BYTES;
 
-/**
- * A UUID of version 7 (RFC 9562): 48 bits of time in milliseconds, 74 random bits. Sorts by time, which suits indexes.
- */
+/** Has 48 bits of time in milliseconds and 74 random bits (RFC 9562). Sorts by time, which suits indexes. */
 export function uuidV7(at = Date.now()): string {
   if (used === PORTION_BYTES) {
     randomFillSync(portion);
@@ -23,7 +21,6 @@ export function uuidV7(at = Date.now()): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** When a UUID of version 7 was created. */
 export function timeOfUuidV7(id: string): Date {
   return new Date(parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }

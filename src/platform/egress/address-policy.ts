@@ -2,7 +2,6 @@ import { isIP, isIPv4, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 
-/** A host, or the names under it. */
 export interface HostPattern {
   /** Its `name` is an address if one was given, IPv6 in brackets. */
   host: HostRule;
@@ -60,7 +59,7 @@ const METADATA_ADDRESSES = new Set(
   ].map((address) => ipaddr.parse(address).toString()),
 );
 
-/** The ranges of `ipaddr.js` with their own class; any other name, now or later, is `reserved`. */
+/** Any other range of `ipaddr.js`, now or later, is `reserved`. */
 const KIND_OF_RANGE = new Map<string, AddressKind>([
   ['unicast', 'public'],
   ['loopback', 'loopback'],
@@ -76,10 +75,7 @@ const KIND_OF_RANGE = new Map<string, AddressKind>([
   ['teredo', 'Teredo'],
 ]);
 
-/**
- * Address classes that a host rule allows. Loopback only for an exact name: zones often contain a `localhost.<zone>`
- * record.
- */
+/** Loopback is allowed only for an exact name: zones often contain a `localhost.<zone>` record. */
 const HOST_RULE_KINDS: ReadonlySet<AddressKind> = new Set(['private', 'unique local', 'carrier-grade NAT']);
 
 /** The allocated IPv6 space (2000::/3); unicast addresses outside it are unallocated. */
@@ -94,8 +90,6 @@ const HOST_LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const NUMERIC_LABEL = /^(\d+|0x[0-9a-f]*)$/;
 
 /**
- * Decides which addresses Slipway connects to: public ones, and those that the operator listed.
- *
  * A range rule opens its addresses for every name. A host rule lets that name resolve to private, unique local and
  * carrier-grade NAT addresses, and to loopback if it is not a wildcard. Cloud metadata addresses open only when listed
  * as a single address: a wide range or an internal name must not hand out the machine's credentials by accident. For an
@@ -110,15 +104,15 @@ export class AddressPolicy {
   ) {}
 
   /**
-   * True if a connection to `address` may be opened for a URL with the host `hostname`. Anything but a plain IPv4 or
-   * IPv6 address is false. `hostname` is compared without case and trailing dot.
+   * `hostname` is the host of the URL, compared without case and trailing dot. Anything but a plain IPv4 or IPv6
+   * address is false.
    */
   allows(address: string, hostname: string): boolean {
     const parsed = parseAddress(address);
     return parsed !== undefined && this.permits(parsed, bareHost(hostname));
   }
 
-  /** True if a rule opens `address`: public ones in a listed range, and others only if {@link allows} is true. */
+  /** Public addresses in a listed range, and others only if {@link allows} is true. */
   lists(address: string, hostname: string): boolean {
     const parsed = parseAddress(address);
     return parsed !== undefined && this.isListed(parsed, bareHost(hostname));
@@ -148,15 +142,12 @@ export class AddressPolicy {
   }
 }
 
-/** The one spelling of an address; an IPv4 address mapped into IPv6 is written as IPv4. Other strings are unchanged. */
+/** An IPv4 address mapped into IPv6 is written as IPv4. Strings other than addresses are unchanged. */
 export function canonicalAddress(address: string): string {
   return parseAddress(address)?.toString() ?? address;
 }
 
-/**
- * Class of `address`; an IPv4 address mapped into IPv6 is treated as IPv4. Anything that is not an address is
- * `reserved`.
- */
+/** An IPv4 address mapped into IPv6 is treated as IPv4. Anything that is not an address is `reserved`. */
 export function addressKind(address: string): AddressKind {
   const parsed = parseAddress(address);
   return parsed === undefined ? 'reserved' : kindOf(parsed);
@@ -259,7 +250,7 @@ function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): 
   return undefined;
 }
 
-/** True if the rule matches `hostname`, compared without case and trailing dot. */
+/** Compared without case and trailing dot. */
 export function namesHost(rule: HostRule, hostname: string): boolean {
   const host = bareHost(hostname);
   return rule.isWildcard ? host.endsWith(`.${rule.name}`) : host === rule.name;
@@ -290,7 +281,7 @@ export function parseHostPattern(text: string): HostPattern | null {
   return rule === null || (port ?? 0) > 65_535 ? null : { host: rule, port };
 }
 
-/** The port of a URL, by default that of its scheme. */
+/** Defaults to the port of the scheme. */
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;

@@ -1,15 +1,13 @@
 /**
- * Bodies in a content coding (RFC 9110, 8.4.1). Requests ask for uncoded bodies by {@link uncoded}; some servers and
- * proxies code their responses nevertheless. `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br`
- * are decoded while they arrive, at most two on top of each other. Decoding is tolerant of a missing end, as browsers
- * are.
+ * Requests ask for uncoded bodies (RFC 9110, 8.4.1); some servers and proxies code their responses nevertheless.
+ * `gzip`, `x-gzip`, `deflate` (with or without the header of zlib) and `br` are decoded while they arrive, at most two
+ * on top of each other. Decoding is tolerant of a missing end, as browsers are.
  *
  * The caller limits the decoded bytes and destroys the stream above the limit: a small body can expand to a huge one.
  */
 import { pipeline, type Duplex, type Readable, Transform } from 'node:stream';
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 
-/** Header of requests whose responses need no decoding. */
 export const uncoded = { 'accept-encoding': 'identity' };
 
 const CODINGS_MAX = 2;
@@ -32,9 +30,8 @@ const decoders: Readonly<Record<string, () => Duplex[]>> = {
   br: () => [createBrotliDecompress(brotli)],
 };
 
-/** A `Content-Encoding` that is not decoded. */
 export class UnknownCodingError extends Error {
-  /** @param value the header, shortened */
+  /** @param value is shortened */
   constructor(value: string) {
     super(
       `in the content coding "${value.slice(0, 60)}", although none was asked for: gzip, deflate and br are read, ` +
@@ -44,7 +41,7 @@ export class UnknownCodingError extends Error {
 }
 
 /**
- * The decoded body; the body itself without a coding. Destroying it destroys the body.
+ * Returns the body itself without a coding. Destroying the result destroys the body.
  *
  * @param encoding the `Content-Encoding` header
  *
@@ -66,7 +63,7 @@ export function decodeBody(body: Readable, encoding: string | string[] | undefin
   return pipeline([body, ...stages], () => undefined) as unknown as Duplex;
 }
 
-/** Completes raw `deflate` to a zlib stream without its checksum, which decoding does not need. */
+/** Decoding does not need the checksum of a zlib stream. */
 function withZlibHeader(): Transform {
   let isBegun = false;
   return new Transform({

@@ -19,7 +19,7 @@ export function surviveEarlyClose(socket: Socket): void {
   };
 }
 
-/** A connector of undici whose sockets have {@link surviveEarlyClose}. */
+/** Its sockets have {@link surviveEarlyClose}. */
 export function connectorOf(options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector(options);
   return (target, callback) =>

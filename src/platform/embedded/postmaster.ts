@@ -10,9 +10,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 export interface OwnServer {
   port: number;
-  /** Resolves with a message when it exits without {@link stop}. */
+  /** Resolves with a message when the server exits without {@link stop}. */
   died: Promise<string>;
-  /** Stops it in an orderly way and resolves when it has exited. Idempotent. */
+  /** Resolves when the server has exited. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ wait $postgres; status=$?
 kill $watcher 2>/dev/null
 exit $status`;
 
-/** File in the data directory that the processes of its server lock. */
+/** The processes of a server lock this file in the data directory. */
 const LOCK = 'slipway.lock';
 
 /** Longer than a starting server leaves its lock file blank. */
@@ -49,11 +49,10 @@ const tryAgain =
   /lock file ".*" (?:already exists|is empty)|pre-existing shared memory block|could not create any TCP\/IP sockets/;
 
 /**
- * Starts Postgres on a loopback port, a free one unless `portBefore` names one, and resolves when it accepts
- * connections, which may take long after a crash (it replays its log first). Resolves to undefined if the caller should
- * try again shortly.
+ * Uses a loopback port, a free one unless `portBefore` names one. Resolves when the server accepts connections, which
+ * may take long after a crash (it replays its log first), or to undefined if the caller should try again shortly.
  *
- * `settings` are `name=value`. Its messages go to `log` once it runs.
+ * `settings` are `name=value`. Messages of the server go to `log` once it runs.
  *
  * @throws StartError with the last lines it wrote, when it exits before it is ready.
  */
@@ -127,10 +126,10 @@ export async function startServer(
 }
 
 /**
- * The port of the server that runs on the data directory: undefined when none runs, 'starting' while one starts or
- * stops. Removes the lock file of a dead server that Postgres would consider running (a zombie, or another program that
- * now has its process id). That is safe: a second lock, the shared memory segment, prevents Postgres from starting
- * while any process of the old server lives.
+ * Undefined when no server runs on the data directory, 'starting' while one starts or stops. Removes the lock file of a
+ * dead server that Postgres would consider running (a zombie, or another program that now has its process id). That is
+ * safe: a second lock, the shared memory segment, prevents Postgres from starting while any process of the old server
+ * lives.
  */
 export async function findRunningServer(dataDirectory: string): Promise<number | 'starting' | undefined> {
   const lockFile = join(dataDirectory, 'postmaster.pid');
@@ -153,15 +152,13 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   return remove();
 }
 
-/**
- * True when a server runs on the data directory whose processes are invisible here, such as that of another container.
- */
+/** The processes of such a server are invisible here, like those of another container. */
 async function isLocked(dataDirectory: string): Promise<boolean> {
   const isFree = '[ ! -e "$0" ] || ! command -v flock >/dev/null || flock -n "$0" true';
   return (await run('/bin/sh', ['-c', isFree, join(dataDirectory, LOCK)], undefined)).code === 1;
 }
 
-/** True when a server takes connections on a port of loopback. */
+/** Tests only ports of loopback. */
 async function isAnswering(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   const isAnswered = await once(socket, 'connect').then(

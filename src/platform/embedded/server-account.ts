@@ -8,7 +8,7 @@ import { StartError } from '../../config/env.js';
 const needsGlibc =
   'The packaged Postgres needs glibc 2.27 or newer (so not Alpine): use a Debian-based image, or set DATABASE_URL.';
 
-/** True when a database was created for this data folder, here or at the location in `pg-location`. */
+/** Here or at the location in `pg-location`. */
 export function holdsDatabase(dataDir: string): boolean {
   return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
 }
@@ -16,13 +16,12 @@ export function holdsDatabase(dataDir: string): boolean {
 /** File next to a database that `slipway move` has copied elsewhere. */
 const MOVED = 'pg-moved';
 
-/** Marks the database of a data folder as moved to another one. */
 export async function noteMove(dataDir: string, databaseUrl: string): Promise<void> {
   const { host, pathname } = new URL(databaseUrl);
   await writeFile(resolve(dataDir, MOVED), `${host}${pathname} at ${new Date().toISOString()}\n`);
 }
 
-/** @throws StartError when the database of a data folder was moved: two databases would diverge */
+/** Two databases would diverge. @throws StartError when the database of a data folder was moved */
 export async function requireUnmoved(dataDir: string): Promise<void> {
   const moved = await readFile(resolve(dataDir, MOVED), 'utf8').catch(() => null);
   if (moved === null) return;
@@ -45,8 +44,8 @@ export interface Account {
 export const serverEnv = { LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * The account to run Postgres as: undefined (that of this process) unless it is root. Root takes the owner of the
- * existing data directory, else `postgres`, else `nobody`; it creates no account.
+ * Undefined (the account of this process) unless that is root. Root takes the owner of the existing data directory,
+ * else `postgres`, else `nobody`; it creates no account.
  *
  * @throws StartError when root finds none of them.
  */
@@ -66,8 +65,8 @@ export async function chooseAccount(dataDirectory: string): Promise<Account | un
 }
 
 /**
- * The environment for programs that reject a user without a name, common on container platforms: nss_wrapper (Debian's
- * libnss-wrapper) gives it one, if it is installed.
+ * Some programs reject a user without a name, common on container platforms: nss_wrapper (Debian's libnss-wrapper)
+ * gives it one, if it is installed.
  *
  * @param passwdFile is written when the user has no name
  */
@@ -80,7 +79,9 @@ export async function namedEnv(account: Account | undefined, passwdFile: string)
   return { ...serverEnv, ...wrapper };
 }
 
-/** True if `account` (undefined: that of this process) can execute the file, or enter the folder, at `path`. */
+/**
+ * `account` must be able to execute the file, or enter the folder, at `path`; undefined is the account of this process.
+ */
 export async function mayUse(account: Account | undefined, path: string): Promise<boolean> {
   if (account) return (await run('/bin/sh', ['-c', 'test -x "$0"', path], account)).code === 0;
   return access(path, constants.X_OK).then(
@@ -90,8 +91,7 @@ export async function mayUse(account: Account | undefined, path: string): Promis
 }
 
 /**
- * Runs a program until it exits, as `account`, with `input` on its standard input and `env` as its whole environment. A
- * failing exit code is a result.
+ * `input` is the standard input, and `env` the whole environment. A failing exit code is a result.
  *
  * @throws StartError when the program cannot be executed at all.
  */
@@ -112,16 +112,13 @@ export function run(
   });
 }
 
-/** Why a program could not be executed. ENOENT on an existing file means that its loader is missing: no glibc. */
+/** ENOENT on an existing file means that its loader is missing: no glibc. */
 export function cannotRun(program: string, cause: NodeJS.ErrnoException): StartError {
   if (cause.code === 'ENOENT' && existsSync(program)) return new StartError(needsGlibc, { cause });
   return new StartError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, { cause });
 }
 
-/**
- * Turns the output of a failed Postgres program into an error: a message for known causes, else the last lines. `step`
- * names the step, for example "Postgres did not start".
- */
+/** A message for known causes, else the last lines. `step` names the step, for example "Postgres did not start". */
 export function explainFailure(step: string, stderr: string): StartError {
   const nameless = /could not look up effective user ID (\d+)/.exec(stderr);
   if (nameless) {

@@ -3,8 +3,7 @@
  *
  * Programs run where npm put them, or from a copy that the account of Postgres can reach. A data directory is created
  * as a draft next to its final path and renamed when it is complete, so that a killed start leaves nothing that looks
- * complete. It contains its password (`slipway.password`); `pg-location` in the data folder names its path when it is
- * not in `pg`.
+ * complete.
  *
  * Problems that the operator must fix are StartErrors with a message.
  */
@@ -33,20 +32,18 @@ import { explainFailure, mayUse, namedEnv, run, type Account } from './server-ac
 /** Filling a folder takes seconds: an unfinished one this old was left by a killed process. */
 const abandonedAfterMs = 10 * 60_000;
 
-/** The Postgres programs, and the account they run as (undefined: that of this process). */
 export interface Installation {
   initdb: string;
   postgres: string;
-  /** The major version of Postgres, which a data directory must share: `18`. */
+  /** A data directory must have the same major version, such as `18`. */
   major: string;
   account: Account | undefined;
 }
 
 /**
- * Finds the programs of the npm package for this platform and makes them runnable for `account`: restores the library
- * links that npm leaves to an install script (disabled for Slipway), and, if that cannot be done in place or `account`
- * cannot reach the folder (a checkout in a home that only root can enter), copies the 60 MB once to {@link sparePlace},
- * in about 0.3 s.
+ * Restores the library links that npm leaves to an install script (disabled for Slipway), and, if that cannot be done
+ * in place or `account` cannot reach the folder (a checkout in a home that only root can enter), copies the 60 MB once
+ * to {@link sparePlace}, in about 0.3 s.
  *
  * @throws StartError when the package is not installed.
  */
@@ -105,7 +102,7 @@ async function sparePlace(): Promise<string> {
   return folder;
 }
 
-/** Returns false if a link is missing and cannot be written. The list names files as `native/lib/…`. */
+/** False if a link is missing and cannot be written. The list names files as `native/lib/…`. */
 async function restoreLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
@@ -119,9 +116,9 @@ async function restoreLinks(native: string): Promise<boolean> {
 }
 
 /**
- * Fills a new folder next to `target` and renames it to `target` when it is complete. A killed process leaves nothing
- * that looks complete, and of two concurrent processes one wins: the other's work is dropped. `proof` is a path inside
- * every complete folder. Returns whether this process created the folder.
+ * `target` gets its name when it is complete, so a killed process leaves nothing that looks complete, and of two
+ * concurrent processes one wins: the other's work is dropped. `proof` is a path inside every complete folder. Returns
+ * whether this process created the folder.
  *
  * @throws errors of `fill`, or of the file system.
  */
@@ -140,10 +137,7 @@ async function buildFolder(target: string, proof: string, fill: (draft: string) 
   return true;
 }
 
-/**
- * Removes unfinished folders of killed processes that were building `target`. Cheap enough for every start: it reads
- * one folder.
- */
+/** Left by killed processes. Cheap enough for every start: it reads one folder. */
 async function removeAbandonedDrafts(target: string): Promise<void> {
   const parent = dirname(target);
   for (const name of await readdir(parent)) {
@@ -161,10 +155,9 @@ export const databaseName = 'slipway';
 const passwordFile = 'slipway.password';
 
 /**
- * The path of the data directory of `dataDir`, existing or not: the one in `<dataDir>/pg-location`; else
- * `<dataDir>/pg`; or, when `account` cannot enter `dataDir`, a folder in {@link sparePlace} named after the path of
- * `dataDir`. An existing directory is used, so that a later change of permissions does not start an empty database next
- * to the real one.
+ * The path in `<dataDir>/pg-location`; else `<dataDir>/pg`; or, when `account` cannot enter `dataDir`, a folder in
+ * {@link sparePlace} named after the path of `dataDir`. An existing directory is used, so that a later change of
+ * permissions does not start an empty database next to the real one.
  */
 export async function locateDataDirectory(dataDir: string, account: Account | undefined): Promise<string> {
   const noted = await readIfThere(noteIn(dataDir));
@@ -175,7 +168,7 @@ export async function locateDataDirectory(dataDir: string, account: Account | un
   return join(await sparePlace(), `pg-${hash}`);
 }
 
-/** Records the path of the data directory in `dataDir` if it is elsewhere. Written after the data directory exists. */
+/** Writes nothing if the data directory is in `dataDir`. Called after the directory exists. */
 export async function noteLocation(dataDir: string, dataDirectory: string): Promise<void> {
   if (dirname(dataDirectory) === dataDir) return;
   const reason =
@@ -189,8 +182,8 @@ export async function removeDataDirectory(dataDir: string, dataDirectory: string
 }
 
 /**
- * Ensures that a data directory of this major version exists, with the role and database `slipway`. Returns whether
- * this call created it, and the password of the role.
+ * The directory has the role and database `slipway`. Returns whether this call created it, and the password of the
+ * role.
  *
  * @throws StartError for another major version, a folder with other content, a lost data directory, or when initdb
  * fails.
@@ -234,8 +227,8 @@ export async function ensureCluster(
 }
 
 /**
- * Fills an empty folder. The disk is synced only once, at the end (0.15 s; syncing every step costs 0.7 s). The builtin
- * C.UTF-8 sorts the same on every platform. initdb's own superuser gets no password, so that nobody can log in as it.
+ * The disk is synced only once, at the end (0.15 s; syncing every step costs 0.7 s). The builtin C.UTF-8 sorts the same
+ * on every platform. initdb's own superuser gets no password, so that nobody can log in as it.
  */
 async function fillCluster(
   installation: Installation,

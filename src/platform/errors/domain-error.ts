@@ -24,7 +24,7 @@ export const statusOf = {
 /** Why a request failed. */
 export type ErrorKind = keyof typeof statusOf;
 
-/** The caller that an error is written for: what decides what it can read. */
+/** Decides what an error lets its reader see. */
 export interface ErrorReader {
   accountId: string;
   keyId: string;
@@ -144,7 +144,6 @@ export class TooSlowError extends errorOf('too_slow') {
   }
 }
 
-/** The caller, or all callers together, have reached a limit. */
 export class TooManyError extends errorOf('rate_limited') {
   constructor(
     message: string,
@@ -154,7 +153,6 @@ export class TooManyError extends errorOf('rate_limited') {
   }
 }
 
-/** The service cannot do this now. */
 export class UnavailableError extends errorOf('unavailable') {
   constructor(
     message: string,

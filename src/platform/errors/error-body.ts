@@ -17,7 +17,7 @@ export function rpcCodeOf(status: number): number {
   return status === 500 ? -32603 : -33_000 - status;
 }
 
-/** The response header with the advice of an error whose text the contract fixes. Its value is percent-encoded. */
+/** Advice for errors whose text the contract fixes, percent-encoded. */
 export const HINT_HEADER = 'slipway-hint';
 const HINT_BYTES_MAX = 512;
 
@@ -35,7 +35,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
 /** SQLSTATE of Postgres on a full disk. */
 const DISK_FULL = '53100';
 
-/** The domain error for a thrown value; null for an unexpected one. */
+/** Null for an unexpected error. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
   if (codeOf(error) === DISK_FULL || isStorageFull(error)) return new StorageFullError(error);
@@ -43,14 +43,14 @@ export function domainErrorOf(error: unknown): DomainError | null {
 }
 
 /**
- * The response to an error. Its body has no member besides those of its family: where the contract fixes the text, the
- * advice is the header {@link HINT_HEADER}, and in a JSON-RPC error `data.hint`. Anything that is not a domain error
- * ({@link domainErrorOf}) becomes a 500 without internal details.
+ * The body has only the members of its family: where the contract fixes the text, the advice is the header
+ * {@link HINT_HEADER}, and in a JSON-RPC error `data.hint`. Anything that is not a domain error ({@link domainErrorOf})
+ * becomes a 500 without internal details.
  *
  * A 409, a 500 and everything an upstream caused carry `x-should-retry: false`: otherwise published clients repeat 409
  * and 5xx twice, even for a tool call.
  *
- * @param reader the caller; absent where it is unknown
+ * @param reader absent where the caller is unknown
  */
 export function errorAnswer(error: unknown, family: ErrorFamily, reader?: ErrorReader): ErrorAnswer {
   const all = domainErrorOf(error);

@@ -15,13 +15,12 @@ type FamilyOf = (path: string, method: string) => ErrorFamily;
 
 const forms = new Map<string, FamilyOf>();
 
-/** Declares the bodies of errors at and under a first path segment, such as `connect`. */
 export function ErrorForm(segment: string, family: FamilyOf): ClassDecorator {
   return () => void forms.set(segment, family);
 }
 
 /**
- * The family of a canonical path, even if a request never reaches a route.
+ * Applies even to requests that never reach a route.
  *
  * @param method in any case; without one the path is read, not written
  */

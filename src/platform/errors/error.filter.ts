@@ -20,7 +20,7 @@ import { NothingHere, renderFramed, signedInAt } from '../pages/frame.js';
 import { redirectTo, rootFrom, sendPage, wantsPage } from '../pages/page.js';
 import { logFailure } from './log-failure.js';
 
-/** Errors of Express' and Nest's routers as domain errors. Other errors are returned unchanged. */
+/** Errors other than those of Express' and Nest's routers are returned unchanged. */
 function asDomainError(error: unknown, request: Request, routes: Route[]): unknown {
   if (error instanceof DomainError) return error;
   const status = error instanceof HttpException ? error.getStatus() : (error as { status?: number }).status;
@@ -37,10 +37,9 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
   return error;
 }
 
-/** A request, with its caller behind the access guard. */
 type GrantedRequest = Request & { grant?: { caller: ErrorReader } };
 
-/** True for a user who opens an address in a browser. Documents under `/.well-known/` are for programs (RFC 8615). */
+/** Documents under `/.well-known/` are for programs (RFC 8615), even in a browser. */
 function isBrowser(request: Request): boolean {
   const { accept = '', authorization } = request.headers;
   const isProgram = authorization !== undefined || accept.includes('text/event-stream');
@@ -52,7 +51,7 @@ function pageAbove(path: string, routes: Route[]): string {
   return parent === '' || methodsOf(routes, parent).includes('GET') ? parent.slice(1) : pageAbove(parent, routes);
 }
 
-/** Advice for a path of one word, which is also the short form of a namespace: the nearest path of one word that has routes. */
+/** A path of one word is also the short form of a namespace. Only paths of one word with routes are suggested. */
 function nearestPath(asked: string, routes: Route[]): string {
   const word = /^\/([^/?]+)\/?(?:\?|$)/.exec(asked)?.[1] ?? '';
   const words = routes.flatMap(({ path }) => /^\/([a-z][\w-]*)$/.exec(path)?.[1] ?? []);

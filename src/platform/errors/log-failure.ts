@@ -1,4 +1,4 @@
-/** Log lines of failed requests. Nothing else in the service logs errors of requests. */
+/** Nothing else in the service logs errors of requests. */
 import type { IncomingMessage } from 'node:http';
 import { types } from 'node:util';
 import type { Logger } from '@nestjs/common';
@@ -7,8 +7,8 @@ import { statusOf } from './domain-error.js';
 import { domainErrorOf } from './error-body.js';
 
 /**
- * Logs unexpected errors with their cause at error, and domain errors in one line at debug. An unreachable database is
- * also a warning that names no route, so that the logger combines the warnings of an outage into one a minute, with
+ * Unexpected errors are logged with their cause at error, domain errors in one line at debug. An unreachable database
+ * is also a warning that names no route, so that the logger combines the warnings of an outage into one a minute, with
  * their number.
  */
 export function logFailure(logger: Logger, error: unknown, request: IncomingMessage): void {
@@ -32,10 +32,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   logger.debug({ msg: `${route} answered ${statusOf[failure.kind]}`, requestId, reason, detail: brief(detail) });
 }
 
-/**
- * The class and message of an error: its other fields can contain data of an upstream or the database, including
- * secrets.
- */
+/** Other fields can contain data of an upstream or the database, including secrets. */
 function brief(detail: unknown): unknown {
   if (!types.isNativeError(detail)) return detail;
   const { code, message } = detail as NodeJS.ErrnoException;

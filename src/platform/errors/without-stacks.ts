@@ -1,6 +1,6 @@
 /**
- * Runs a parser that creates an error for each invalid line, and returns what it returns: without stack traces, an
- * error costs 1 µs instead of 10.
+ * Used for a parser that creates an error for each invalid line: without stack traces, an error costs 1 µs instead of
+ * 10.
  */
 export function withoutStacks<T>(parse: () => T): T {
   const { stackTraceLimit } = Error;

@@ -9,7 +9,7 @@ import type { MigrationInterface } from 'typeorm';
 import type { ZodObject } from 'zod';
 import { StartError, type Env, type Role } from '../../config/env.js';
 
-/** Version of the package `@slipway/module`; its major is the `apiVersion` of modules. */
+/** The major version is the `apiVersion` of modules. */
 export const MODULE_API = '1.0.0';
 
 const API_PACKAGE = '@slipway/module';
@@ -41,7 +41,6 @@ export interface ExternalModule {
 
 type Entry = string | { import?: string; default?: string };
 
-/** The parts of a package.json that decide what is loaded. */
 interface Manifest {
   main?: string;
   exports?: Entry | { '.': Entry };

@@ -1,12 +1,8 @@
 import type { InitializeHook, ResolveHook } from 'node:module';
 
-/**
- * Modules outside the tree, and the packages they share with Slipway. Folders and files are URLs; those of folders end
- * with a slash.
- */
+/** Folders and files are URLs; those of folders end with a slash. */
 export interface PeerResolution {
   modules: { folder: string; peers: string[] }[];
-  /** A file of Slipway. */
   ours: string;
   /** The file that `@slipway/module` is at run time, whatever is installed. */
   entryPoint: string;
@@ -19,9 +15,8 @@ export const initialize: InitializeHook<PeerResolution> = (data) => {
 };
 
 /**
- * Resolves imports of a module outside the tree: `@slipway/module` is the entry point, peers come from Slipway even if
- * the module has a copy to compile with, as do packages that it lacks. Node calls it for every import, in a separate
- * thread.
+ * `@slipway/module` is the entry point, peers come from Slipway even if the module has a copy to compile with, as do
+ * packages that it lacks. Node calls this for every import, in a separate thread.
  */
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {
   const module = resolution.modules.find(({ folder }) => context.parentURL?.startsWith(folder));

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 /** Error codes of systems that cannot sync folders: Windows, and some network file systems. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 
-/** The content of a file; null without a file. @throws other errors of the file system */
+/** Null without a file. @throws other errors of the file system */
 export async function readIfThere(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
@@ -14,10 +14,7 @@ export async function readIfThere(file: string): Promise<string | null> {
   });
 }
 
-/**
- * A stream of a file; null without a file. The file can be deleted while it is read. @throws other errors of the file
- * system
- */
+/** Null without a file. The file can be deleted while it is read. @throws other errors of the file system */
 export async function streamIfThere(file: string): Promise<Readable | null> {
   try {
     return (await open(file)).createReadStream();
@@ -27,10 +24,7 @@ export async function streamIfThere(file: string): Promise<Readable | null> {
   }
 }
 
-/**
- * Paths of all files under a folder; none without a folder, and none of folders that are deleted meanwhile. @throws
- * other errors of the file system
- */
+/** Skips folders that are deleted meanwhile. @throws errors of the file system other than a missing folder */
 export async function* filesBelow(folder: string): AsyncIterable<string> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -43,7 +37,7 @@ export async function* filesBelow(folder: string): AsyncIterable<string> {
   }
 }
 
-/** The names in a folder; none without a folder. @throws other errors of the file system */
+/** Empty without a folder. @throws other errors of the file system */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
@@ -52,9 +46,9 @@ export async function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * Creates a file that appears complete or not at all; of two concurrent processes one wins.
+ * The file appears complete or not at all; of two concurrent processes one wins.
  *
- * @returns its content, which another process may have written
+ * @returns the content, which another process may have written
  * @throws errors of the file system
  */
 export async function createOnce(file: string, content: string, mode = 0o666): Promise<string> {
@@ -71,14 +65,14 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
 }
 
 /**
- * Mode of `DATA_DIR`: other accounts can pass it but not list it. If the service is root, the embedded Postgres runs as
- * another account.
+ * Other accounts can pass `DATA_DIR` but not list it. If the service is root, the embedded Postgres runs as another
+ * account.
  */
 export const PASSABLE = 0o711;
 
 /**
- * Creates a folder and those above it, for this account alone unless `mode` says otherwise. Not `mkdir` with
- * `recursive`: in a file system without new folders (`/proc`) Node 20 would try forever.
+ * Also creates the folders above it, for this account alone unless `mode` says otherwise. Not `mkdir` with `recursive`:
+ * in a file system without new folders (`/proc`) Node 20 would try forever.
  *
  * @throws errors of the file system
  */
@@ -97,13 +91,13 @@ export async function makeFolder(folder: string, mode = 0o700): Promise<void> {
   }
 }
 
-/** Flushes the content of a file to the disk, so that it survives a power cut. Its name needs {@link syncFolder}. */
+/** The content then survives a power cut. The name needs {@link syncFolder}. */
 export async function syncFile(file: string): Promise<void> {
   const handle = await open(file);
   await handle.sync().finally(() => handle.close());
 }
 
-/** Flushes the names in a folder to the disk, if the system can sync folders. */
+/** Flushes the names in the folder to the disk, if the system can sync folders. */
 export async function syncFolder(folder: string): Promise<void> {
   try {
     await syncFile(folder);

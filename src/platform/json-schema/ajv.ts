@@ -5,12 +5,11 @@ import formats from 'ajv-formats';
 import { canonicalJson } from '../text/json.js';
 import { linearPattern } from './patterns.js';
 
-/** The dialects of JSON Schema that are supported. Whatever is valid in draft-04 to draft-06 is read as draft-07. */
+/** Whatever is valid in draft-04 to draft-06 is read as draft-07. */
 export type Dialect = keyof typeof dialects;
 
 const dialects = { 'draft-07': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };
 
-/** Addresses of the schemas that describe the schemas of each dialect. */
 export const metaSchemaIds: Record<Dialect, string> = {
   '2020-12': 'https://json-schema.org/draft/2020-12/schema',
   '2019-09': 'https://json-schema.org/draft/2019-09/schema',
@@ -36,7 +35,7 @@ const options: Options = {
   code: { regExp: Object.assign(linearPattern, { code: 'linearPattern' }) },
 };
 
-/** A new Ajv for one dialect. Creating one takes 20 ms: keep it. @param withFormats asserts `format` */
+/** Creating an Ajv takes 20 ms: keep it. @param withFormats asserts `format` */
 export function createAjv(dialect: Dialect, withFormats: boolean): Ajv {
   const ajv = new dialects[dialect]({ ...options, validateFormats: withFormats });
   ajv.removeKeyword('uniqueItems').addKeyword(uniqueItems);

@@ -5,7 +5,7 @@
  * Rejected, and then not checked: look-around, back-references, repeats above 1,000, patterns longer than 2,000
  * characters, and more than 50 patterns or 64,000 instructions in a schema. A string above 64 K characters is not
  * matched and accepted. `\s` means only ASCII white space. Nothing is thrown: a rejected pattern has a reason
- * (`refusal`) for the publisher, and a schema can be used without it (`withoutRefusedPatterns`).
+ * (`refusal`) for the publisher.
  */
 import { growingLru } from '../limits/growing-lru.js';
 import type * as Re2 from 're2js';
@@ -23,10 +23,10 @@ const PATTERNS_MAX = 50;
  */
 const SIZE_MAX = 64_000;
 
-/** A longer pattern is rejected: its compilation takes more than 0.1 s. */
+/** Longer patterns take more than 0.1 s to compile. */
 const PATTERN_CHARS_MAX = 2_000;
 
-/** The largest counted repeat of RE2. */
+/** RE2 compiles no larger counted repeat. */
 const REPEATS_MAX = 1_000;
 
 const TEXT_CHARS_MAX = 64 * 1024;
@@ -34,23 +34,19 @@ const TEXT_CHARS_MAX = 64 * 1024;
 /** Instructions times characters of one match, about 40 ms at worst; a longer string is not matched. */
 const STEPS_MAX = 4_000_000;
 
-/** Compiled patterns outside of a compiled schema. */
 const CACHED_MAX = 2_000;
 
 /** Keywords that hold values, not schemas: a `$ref` or `pattern` inside them is data. */
 export const DATA_KEYWORDS: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'example']);
 
-/** Parts of a pattern: escapes, brackets, groups, counted repeats. */
 const PARTS = /\\(?:[pP]\{[^}]*\}|[\s\S])|\[|\]|\(\?(?:<?[=!])?|\{(\d+)(?:,(\d*))?\}/g;
 
-/** A pattern of a schema. */
 export interface FoundPattern {
   pattern: string;
   /** Names from the root, joined by dots. */
   place: string;
   /** Why it is not used, such as `look-around "(?="`; null for a pattern that is used. */
   refusal: string | null;
-  /** Removes the pattern from the schema. */
   remove: () => void;
 }
 
@@ -60,15 +56,14 @@ export interface LinearPattern {
   toString: () => string;
 }
 
-/** Properties by their name, and whether RE2 knows them: each is compiled once. */
+/** Each property is compiled once. */
 const properties = growingLru<boolean>(CACHED_MAX);
 
-/** A compiled pattern; it matches every string when RE2 rejects the expression. */
+/** Matches every string when RE2 rejects the expression. */
 export function linearPattern(pattern: string): LinearPattern {
   return { test: matcherOf(pattern) ?? (() => true), toString: () => JSON.stringify(pattern) };
 }
 
-/** True for a pattern that RE2 compiles. */
 export function isLinearPattern(pattern: string): boolean {
   return matcherOf(pattern) !== null;
 }
@@ -85,7 +80,7 @@ function matcherOf(pattern: string): ((text: string) => boolean) | null {
   }
 }
 
-/** The construct of a pattern that RE2 lacks, or that makes it too large; null if there is none. Compiles nothing. */
+/** RE2 lacks it, or it makes the pattern too large; null without one. Compiles nothing. */
 export function refusedConstruct(pattern: string): string | null {
   if (pattern.length > PATTERN_CHARS_MAX) return `more than ${PATTERN_CHARS_MAX} characters`;
   let isInClass = false;
@@ -107,7 +102,7 @@ export function refusedConstruct(pattern: string): string | null {
     : null;
 }
 
-/** True for a property such as `\p{Greek}` that RE2 knows. */
+/** Such as `\p{Greek}`. */
 function isCharacterClass(part: string): boolean {
   const isClass = properties.get(part) ?? canCompile(part);
   properties.set(part, isClass);
@@ -134,8 +129,8 @@ function sizeOf(pattern: string): number {
 }
 
 /**
- * A schema and the schemas within it, in the author's order, each with its path: names from the root, joined by dots.
- * Members with unknown names are treated as schemas, since references can point to them.
+ * Schemas are in the author's order; a path has the names from the root, joined by dots. Members with unknown names are
+ * treated as schemas, since references can point to them.
  *
  * @param isData true for a keyword whose value is not a schema
  */
@@ -158,7 +153,7 @@ export function* schemasIn(
 }
 
 /**
- * The patterns of a schema, in `pattern` and `patternProperties`. More than 50, or above the limit of their size, are
+ * Reads `pattern` and `patternProperties`. More than 50 patterns, or patterns above the limit of their size, are
  * rejected.
  */
 export function patternsOf(schema: unknown): FoundPattern[] {

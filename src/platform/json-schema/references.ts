@@ -1,16 +1,13 @@
-/**
- * Local references of JSON Schema. The only import is free of dependencies: esbuild bundles this file into workers
- * (`hosting/worker/bootstrap`).
- */
+/** The only import is free of dependencies: esbuild bundles this file into workers (`hosting/worker/bootstrap`). */
 import { isObject, type JsonObject } from '../text/json.js';
 
 /** A longer reference is not resolved: each visit splits the whole string. */
 const REFERENCE_CHARS_MAX = 2_000;
 
-/** References followed one after another; a longer chain is treated as a cycle. */
+/** A longer chain of references is treated as a cycle. */
 const CHAIN_MAX = 16;
 
-/** Keywords that contain schemas by names that the author chooses. */
+/** The author chooses the names of these schemas. */
 export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',
@@ -20,7 +17,7 @@ export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'dependencies',
 ]);
 
-/** The value at a JSON pointer (RFC 6901) such as `/$defs/name`; the document itself for ''. Undefined without one. */
+/** A pointer (RFC 6901) is like `/$defs/name`; '' is the document itself. Undefined without a value. */
 export function atPointer(document: unknown, pointer: string): unknown {
   if (pointer !== '' && !pointer.startsWith('/')) return undefined;
   let value = document;
@@ -32,7 +29,7 @@ export function atPointer(document: unknown, pointer: string): unknown {
   return value;
 }
 
-/** A URI fragment without its percent-encoding; unchanged when the encoding is broken. */
+/** Unchanged when the percent-encoding is broken. */
 export function decodeFragment(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
@@ -41,7 +38,7 @@ export function decodeFragment(fragment: string): string {
   }
 }
 
-/** The schema that `#` or `#/$defs/name` refers to; undefined for anchors, other documents and missing schemas. */
+/** `#` or `#/$defs/name`; undefined for anchors, other documents and missing schemas. */
 export function referenced(reference: string, root: unknown): unknown {
   if (!reference.startsWith('#') || reference.length > REFERENCE_CHARS_MAX) return undefined;
   return atPointer(root, decodeFragment(reference.slice(1)));

@@ -3,8 +3,6 @@ import type { JsonObject } from '../text/json.js';
 import { schemaCheck } from './schema-check.js';
 
 /**
- * Runs in the thread for tenants' work: {@link schemaCheck} of a value.
- *
  * @param schema as JSON text
  * @returns undefined when the schema cannot be used
  */

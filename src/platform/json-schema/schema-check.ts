@@ -6,7 +6,7 @@ import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
 import { withoutRefusedPatterns } from './patterns.js';
 
-/** A larger schema is not compiled: that would take seconds. */
+/** Compiling a larger schema would take seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
 
 /**
@@ -15,7 +15,6 @@ const SCHEMA_CHARS_MAX = 256 * 1024;
  */
 const usualLimits = { compileMs: 1_000, validateMs: 250 };
 
-/** Errors in one message. */
 const ERRORS_MAX = 5;
 
 const scope: { work?: () => unknown } = {};
@@ -24,17 +23,17 @@ const context = createContext(scope);
 
 const start = new Script('work()');
 
-/** The error of a value, as a message without full stop. Null if the schema allows it or its validation takes too long. */
+/** A message without full stop. Null if the schema allows the value or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
-/** Limit of compiled schemas, in characters of their JSON. Each takes about 8 K in addition. */
+/** Characters of JSON. Each schema takes about 8 K in addition. */
 const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 
 /**
- * A check against a JSON Schema of draft-07, 2019-09 or 2020-12 (MCP's default). Null when the schema cannot be used:
- * it is not a schema, larger than 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns
- * that {@link withoutRefusedPatterns} removes are not checked. A check that takes too long twice in a row allows
- * everything afterwards. Schemas of tenants are compiled in `platform/threads`: it blocks.
+ * Draft-07, 2019-09 or 2020-12 (MCP's default). Null when the schema cannot be used: it is not a schema, larger than
+ * 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns that {@link withoutRefusedPatterns}
+ * removes are not checked. A check that takes too long twice in a row allows everything afterwards. Schemas of tenants
+ * are compiled in `platform/threads`: it blocks.
  */
 export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck | null {
   const validate = schemaValidator(schema, limits);
@@ -48,22 +47,25 @@ export function schemaCheck(schema: unknown, limits = usualLimits): SchemaCheck 
   };
 }
 
-/** An error of a value: the names that lead to the invalid part, and a predicate such as `must be <= 5`. */
+/** The names lead to the invalid part; the predicate is like `must be <= 5`. */
 export interface SchemaFault {
   path: string[];
   message: string;
 }
 
-/** Errors of a value, at most five; null when its validation takes too long, now or once before. */
+/** Returns at most five errors; null when the validation takes too long, now or once before. */
 type SchemaValidator = (value: unknown) => SchemaFault[] | null;
 
-/** Validators by the hash of their schema: equal schemas are compiled once. A string instead of a validator is the reason why the schema is not used. */
+/**
+ * The keys are hashes of schemas: equal schemas are compiled once. A string instead of a validator is the reason why
+ * the schema is not used.
+ */
 const validators = new LRUCache<string, { validator: SchemaValidator | string; chars: number }>({
   maxSize: CACHED_CHARS_MAX,
   sizeCalculation: ({ chars }) => chars + 8 * 1024,
 });
 
-/** A validator for a schema as in {@link schemaCheck}. A string instead is the reason why the schema cannot be used. */
+/** Schemas as in {@link schemaCheck}. A string is the reason why the schema cannot be used. */
 export function schemaValidator(schema: unknown, limits = usualLimits): string | SchemaValidator {
   if (typeof schema !== 'object' || schema === null) return 'no schema';
   const text = JSON.stringify(schema);
@@ -103,19 +105,18 @@ function newValidator(schema: JsonObject, limits: typeof usualLimits): string | 
   };
 }
 
-/** True if `format` has a check; others are annotations. */
 export function isKnownFormat(format: string): boolean {
   return Object.hasOwn(validatorFor('2020-12').formats, format);
 }
 
 const instances = new Map<Dialect, Ajv>();
 
-/** Creates what the first schema of a dialect needs. Takes some ten milliseconds. */
+/** Takes some ten milliseconds. */
 export function validatorFor(dialect: Dialect): Ajv {
   const cached = instances.get(dialect);
   if (cached) return cached;
   const ajv = createAjv(dialect, true);
-  // Compiles the meta-schema, whose time must not count for a tenant's schema.
+  // The time of the meta-schema must not count for a tenant's schema.
   void ajv.validateSchema({});
   instances.set(dialect, ajv);
   return ajv;

@@ -2,8 +2,6 @@ import './schemas-in-thread.js';
 import { schemaValidator, type SchemaFault } from './schema-check.js';
 
 /**
- * Runs in the thread for tenants' work: the errors of a value.
- *
  * @param schema as JSON text
  * @returns none for a schema that cannot be used, or whose check takes too long
  */

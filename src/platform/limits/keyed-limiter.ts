@@ -1,13 +1,12 @@
 /**
  * Limits concurrent work, for each key and in total. `acquire` immediately rejects work above a limit; `run` lets it
- * wait for its turn, up to a time. Work with several keys, such as a host and an account, is counted for each. Keys
- * without work take no memory.
+ * wait for its turn, up to a time. Work with several keys, such as a host and an account, is counted for each.
  *
  * Limits of work that does not wait restrict what users hold, so the processes of `WORKERS` share them. Those of
  * waiting work restrict what one process does concurrently.
  *
  * Waiting work starts in order, except while its keys are at their limit: one slow host or busy account does not delay
- * the others. Throws {@link NoSlotError} when work could not start in time.
+ * the others.
  */
 import { shareOf } from '../../config/workers.js';
 import { UnavailableError } from '../errors/domain-error.js';
@@ -65,7 +64,6 @@ export class KeyedLimiter {
       if (isOver) return;
       isOver = true;
       this.count(keys, -1);
-      // When work with several keys finishes, several others might start.
       for (const start of this.waiting) if (start()) this.waiting.delete(start);
     };
   }

@@ -11,13 +11,13 @@ import { Env } from '../../config/env.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { onTotals, sendCounts } from './worker-counts.js';
 
-/** Length of a window of {@link RateCounter.add}: minutes of the clock, so that processes agree on them. */
+/** Minutes of the clock, so that processes agree on them. */
 export const WINDOW_SECONDS = 60;
 
-/** Interval at which processes exchange their counts: the delay with which one sees the others' counts. */
+/** The delay with which one process sees the others' counts. */
 const SHARE_MS = 1_000;
 
-/** Time after its first failure for which the failures of a key are counted. */
+/** Counted from the first failure of a key. */
 const FAILURES_SECONDS = 15 * 60;
 
 /**
@@ -58,12 +58,12 @@ export class RateCounter implements OnApplicationShutdown {
     this.sharing = repeat(SHARE_MS, () => void this.share());
   }
 
-  /** Seconds to the end of the window, at least 1. */
+  /** The result is at least 1. */
   get secondsLeft(): number {
     return WINDOW_SECONDS - (Math.floor(Date.now() / 1000) % WINDOW_SECONDS);
   }
 
-  /** Counts requests. @returns requests of the key in this window, including these */
+  /** @returns requests of the key in this window, including these */
   add(key: string, requests = 1): number {
     const window = Math.floor(Date.now() / 1000 / WINDOW_SECONDS);
     if (window !== this.window) {
@@ -77,12 +77,12 @@ export class RateCounter implements OnApplicationShutdown {
     return count;
   }
 
-  /** Counts a failure. @returns failures of the key within 15 minutes of the first one */
+  /** @returns failures of the key within 15 minutes of the first one */
   async addFailure(key: string): Promise<number> {
     return (await this.failures.penalty(key)).consumedPoints;
   }
 
-  /** Removes a failure that was counted before the outcome was known. */
+  /** The failure was counted before the outcome was known. */
   async forgiveFailure(key: string): Promise<void> {
     await this.failures.reward(key);
   }
@@ -92,7 +92,6 @@ export class RateCounter implements OnApplicationShutdown {
     this.redis?.disconnect();
   }
 
-  /** Adds the own counts to those of all processes. */
   private async share(): Promise<void> {
     const { window, unsent } = this;
     this.unsent = new Map();

@@ -1,6 +1,4 @@
-/**
- * Runs `work` for each item in order, `atOnce` at a time. @throws the first error of `work`; items in progress continue
- */
+/** Works in order, on `atOnce` items at a time. @throws the first error of `work`; items in progress continue */
 export async function someAtOnce<T>(
   atOnce: number,
   items: IterableIterator<T>,

@@ -7,15 +7,13 @@ import { Tuning } from '../../config/tuning.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { ProcessesRepository, type Registration } from './processes.repository.js';
 
-/** A part of this process that owns rows under the lease of the process. */
+/** The rows are owned under the lease of the process. */
 export interface LeaseHolder {
-  /** Role under which other processes find this one. */
   readonly role: 'api' | 'host';
-  /** Data for other processes, written with each heartbeat. If it rejects, the heartbeat omits this holder. */
+  /** Written with each heartbeat, for other processes. If it rejects, the heartbeat omits this holder. */
   details?(): Promise<object>;
-  /** Takes over rows of earlier epochs, in the transaction that starts the new one. */
+  /** Called in the transaction that starts the new epoch. */
   adopt?(epoch: string, tx: EntityManager): Promise<void>;
-  /** Called when the holder is registered under a new epoch. */
   registered?(): void;
   /**
    * Called when the lease might be lost: resolves when nothing runs here that another process may start. Must not
@@ -24,7 +22,7 @@ export interface LeaseHolder {
   lost?(): Promise<void>;
 }
 
-/** A moment by the monotonic clock, which stops while the machine sleeps, and by the wall clock, which can jump. */
+/** The monotonic clock stops while the machine sleeps, and the wall clock can jump. */
 interface Moment {
   steadyMs: number;
   wallMs: number;
@@ -32,7 +30,6 @@ interface Moment {
 
 interface Lease {
   epoch: string;
-  /** When the last successful heartbeat was sent. */
   since: Moment;
 }
 
@@ -49,12 +46,11 @@ interface Lease {
  */
 @Injectable()
 export class ProcessRegistry {
-  /** Id of this process, new with every start. */
   readonly id = randomUUID();
-  /** Length of the lease: the shorter one of those that apply to the roles of this process. */
+  /** The shorter lease of those that apply to the roles of this process. */
   readonly leaseMs: number;
   private readonly logger = new Logger('processes');
-  /** Holders, each with the epoch it was informed of. */
+  /** Maps each holder to the epoch it was informed of. */
   private readonly holders = new Map<LeaseHolder, string | null>();
   private lease: Lease | null = null;
   private ending: Promise<unknown> = Promise.resolve();
@@ -76,31 +72,31 @@ export class ProcessRegistry {
     );
   }
 
-  /** The epoch while the lease is certain; null before registration and after the lease was lost. */
+  /** Null before registration and after the lease was lost. */
   get epoch(): string | null {
     if (this.lease && elapsedMs(this.lease.since) >= this.fenceMs) this.loseLease();
     return this.lease?.epoch ?? null;
   }
 
-  /** Time after a heartbeat during which holders may work. */
+  /** Holders may work this long after a heartbeat. */
   private get fenceMs(): number {
     return (this.leaseMs * 5) / 6;
   }
 
-  /** Adds a holder until {@link removeHolder}. Resolves after a heartbeat that includes it, successful or not. Never rejects. */
+  /** Resolves after a heartbeat that includes the holder, successful or not. Never rejects. */
   async join(holder: LeaseHolder): Promise<void> {
     this.holders.set(holder, null);
     this.heartbeats ??= repeat(this.leaseMs / 3, () => void this.renewLease());
     await this.beatNow();
   }
 
-  /** Sends a heartbeat now. Resolves when it is done, successful or not. Never rejects. */
+  /** Resolves when the heartbeat is done, successful or not. Never rejects. */
   async beatNow(): Promise<void> {
     await this.beating;
     await this.renewLease();
   }
 
-  /** Removes a holder that no longer owns anything. With the last one the process is removed. Never rejects. */
+  /** With the last holder the process is removed. Never rejects. */
   async removeHolder(holder: LeaseHolder): Promise<void> {
     if (!this.holders.delete(holder)) return;
     if (this.holders.size > 0) return this.beatNow();

@@ -1,8 +1,8 @@
 import { Column, Entity, PrimaryColumn } from 'typeorm';
 
 /**
- * A process of this service that owns rows of others: placements of hosted programs, tunnels of uplinks. Its lease is the
- * lease of all of them, so one row is renewed, not one for each (10,000 tunnels would be 2,000 updates a second).
+ * Rows of others name the process: placements of hosted programs, tunnels of uplinks. Its lease is the lease of all of
+ * them, so one row is renewed, not one for each (10,000 tunnels would be 2,000 updates a second).
  */
 @Entity('processes')
 export class ServiceProcess {

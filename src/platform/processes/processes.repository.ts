@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { ServiceProcess } from './process.entity.js';
 
-/** A process with a valid lease. */
 export type LiveProcess = Pick<ServiceProcess, 'id' | 'epoch' | 'address' | 'details'>;
 
 export interface Registration {
@@ -11,14 +10,12 @@ export interface Registration {
   address: string | null;
   details: object;
   leaseMs: number;
-  /**
-   * True when no other process can have this address, so that an existing row with it is that of an earlier process.
-   */
+  /** An existing row with this address is then that of an earlier process. */
   isAddressOwn: boolean;
 }
 
 /**
- * SQL condition: the process that the row `alias` names still owns it.
+ * SQL condition: the process that the row `alias` names still owns the row.
  *
  * @param alias table alias with the columns `epoch` and `processColumn`
  */
@@ -27,9 +24,7 @@ export function ownerLives(alias: string, processColumn = 'process_id'): string 
                    WHERE p.id = ${alias}.${processColumn} AND p.epoch = ${alias}.epoch AND p.lease_until > now())`;
 }
 
-/**
- * The URL of the service for its users, by the newest process with the role `api` and a valid lease; null without one.
- */
+/** The newest process with the role `api` and a valid lease decides; null without one. */
 export async function runningBaseUrl(database: { query<T>(sql: string): Promise<T> }): Promise<string | null> {
   const [row] = await database.query<{ baseUrl: string | null }[]>(
     `SELECT details->>'baseUrl' AS "baseUrl" FROM processes
@@ -38,7 +33,7 @@ export async function runningBaseUrl(database: { query<T>(sql: string): Promise<
   return row?.baseUrl ?? null;
 }
 
-/** Numbers of the workers (`WORKERS`) with valid leases, by their machine. */
+/** Lists the workers of `WORKERS` with valid leases. */
 export function runningWorkers(database: {
   query<T>(sql: string): Promise<T>;
 }): Promise<{ machine: string; numbers: number[] }[]> {
@@ -53,8 +48,8 @@ export class ProcessesRepository {
   constructor(private readonly database: DataSource) {}
 
   /**
-   * Registers the process with a new epoch, whatever its previous row, and removes the row of the previous process at
-   * its address: that one has exited, since its port is free. @returns the epoch
+   * Replaces any previous row, and removes the row of the previous process at this address: that one has exited, since
+   * its port is free. @returns the epoch
    */
   async register(registration: Registration, tx: EntityManager): Promise<string> {
     const { id, roles, address, details, leaseMs, isAddressOwn } = registration;

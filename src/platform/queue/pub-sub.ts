@@ -1,6 +1,5 @@
 /**
- * Small control messages between the processes of one service: dropping caches, closing handles and streams. A topic is
- * a member of `Topics`, declared by the module that publishes it.
+ * Small control messages between the processes of one service: dropping caches, closing handles and streams.
  *
  * Messages travel over the store of the queue (Redis, or Postgres without `REDIS_URL`) and reach every process, the
  * sender included. Delivery is best effort: a message is lost while the store is unavailable, and the loss is logged.
@@ -14,8 +13,8 @@ import { withTimeout } from '../limits/with-timeout.js';
 import { CLOSE_MS_MAX, QueueConnection } from './queue-backend.js';
 
 /**
- * Topics and the payload of each. A module adds its own next to the code that publishes them: `declare module
- * '…/pub-sub.js' { interface Topics { 'stars.changed': { id: string } } }`.
+ * A module adds its own topics next to the code that publishes them: `declare module '…/pub-sub.js' { interface Topics
+ * { 'stars.changed': { id: string } } }`.
  */
 // eslint-disable-next-line @typescript-eslint/no-empty-object-type
 export interface Topics {}
@@ -41,7 +40,7 @@ export class PubSub implements OnApplicationShutdown {
     );
   }
 
-  /** Calls `listener` with each message on `topic`, from any process, including this one. */
+  /** Messages come from any process, including this one. */
   async subscribe<T extends keyof Topics>(topic: T, listener: (data: Topics[T]) => void): Promise<void> {
     this.listeners.set(topic, [...(this.listeners.get(topic) ?? []), listener]);
     await this.relay.subscribe<Topics[T] & { announcedBy?: string }>(topic, ({ data: { announcedBy, ...data } }) => {
@@ -50,9 +49,9 @@ export class PubSub implements OnApplicationShutdown {
   }
 
   /**
-   * Sends a change of a row or of a right. The listeners of this process have run when it returns, so that the change applies
-   * before the response of the request is sent; those of other processes run when the message arrives. Never throws, like
-   * {@link publish}.
+   * Used for a change of a row or of a right. The listeners of this process have run when it returns, so that the
+   * change applies before the response of the request is sent; those of other processes run when the message arrives.
+   * Never throws, like {@link publish}.
    */
   announce<T extends keyof Topics>(topic: T, data: Topics[T]): void {
     for (const listener of (this.listeners.get(topic) ?? []) as ((data: Topics[T]) => void)[]) {
@@ -65,14 +64,14 @@ export class PubSub implements OnApplicationShutdown {
     this.publish(topic, { ...data, announcedBy: this.id } as unknown as Topics[T]);
   }
 
-  /** Sends `data` to every process. Returns immediately and never throws: a failure is logged. */
+  /** Returns immediately and never throws: a failure is logged. */
   publish<T extends keyof Topics>(topic: T, data: Topics[T]): void {
     this.relay.publish(topic, data).catch((error: unknown) => {
       this.logger.warn({ msg: `a message on ${topic} was lost`, err: error });
     });
   }
 
-  /** Round trip to the queue's store. @throws the store client's error */
+  /** @throws the store client's error */
   async ping(): Promise<void> {
     await this.relay.getCounts();
   }

@@ -7,15 +7,15 @@ import { CONNECT_MS_MAX, openClient, prepareSession, UNLIMITED } from '../databa
 import { withTimeout } from '../limits/with-timeout.js';
 
 /**
- * Postgres connections of a process for its queues, workers and relay together. Each worker and the relay use one to
- * listen, three in a process with all roles; the others are opened on demand and close after 30 idle seconds.
+ * Postgres connections of a process for queues. Each worker and the relay use one to listen, three in a process with
+ * all roles; the others are opened on demand and close after 30 idle seconds.
  */
 export const POSTGRES_CONNECTIONS_MAX = 8;
 
 /** Time for the connections to close, since queries on a dead network would delay the exit of the process. */
 export const CLOSE_MS_MAX = 5_000;
 
-/** The connection option for BullMQ in a process: one pool on Postgres, or an address of Redis. */
+/** The connection is one pool on Postgres, or an address of Redis. */
 @Injectable()
 export class QueueConnection implements OnApplicationShutdown {
   private readonly pool: Pool | null;
@@ -79,15 +79,15 @@ function postgresPool(databaseUrl: string | null): Pool {
 }
 
 /**
- * Chooses where jobs live, before any queue is constructed: Redis with `REDIS_URL`, else Postgres. The choice is global
- * in the process, since BullMQ reads it in the constructors of its queues and workers.
+ * Redis with `REDIS_URL`, else Postgres. Call it before any queue is constructed: the choice is global in the process,
+ * since BullMQ reads it in the constructors of its queues and workers.
  */
 export function chooseQueueBackend(env: Env): void {
   if (env.redisUrl) setDefaultBackendFactory();
   else setDefaultBackendFactory(createPostgresBackend as never);
 }
 
-/** Creates BullMQ's tables (schema `bullmq`). Without them a worker fails in a tight loop. */
+/** Without the tables of BullMQ (schema `bullmq`) a worker fails in a tight loop. */
 export async function migrateQueue(databaseUrl: string): Promise<void> {
   const client = await openClient(databaseUrl, 'slipway-queue', UNLIMITED);
   try {

@@ -6,7 +6,6 @@ import { QueueConnection } from './queue-backend.js';
 import { QueueMetrics } from './queue-metrics.js';
 import { PubSub } from './pub-sub.js';
 
-/** Jobs and messages between processes, on Redis or Postgres; other modules do not depend on which. */
 @Global()
 @Module({
   imports: [

@@ -1,6 +1,6 @@
 /**
- * Work that blocks the event loop, done one at a time for each key with a pause as long as the work: the rest of the
- * process has at least half of the time. Without a backlog work starts immediately.
+ * One piece of work at a time for each key, with a pause as long as the work: the rest of the process has at least half
+ * of the time. Without a backlog work starts immediately.
  */
 export class PacedWork {
   private readonly waiting = new Map<string, (() => void)[]>();
@@ -27,14 +27,13 @@ export class PacedWork {
 }
 
 /**
- * Runs a few tasks in each turn of the event loop and the rest, in order, in later turns, so that other work runs in
- * between. Without a backlog a task runs immediately.
+ * Further tasks run in order in later turns, so that other work runs in between. Without a backlog a task runs
+ * immediately.
  */
 export class PerTickQueue {
   private started = 0;
   private readonly waiting: (() => void)[] = [];
 
-  /** @param perTick how many tasks start in one turn */
   constructor(private readonly perTick: number) {}
 
   run(task: () => void): void {

@@ -6,15 +6,12 @@ import { deletionTime } from '../database/deletion-time.js';
 
 export const HOUR_MS = 3_600_000;
 
-/** Options of {@link Schedule.every}. */
 export interface ScheduleOptions {
-  /** Also runs immediately. */
   immediately?: boolean;
 }
 
-/** Periodic work of one name. */
 export interface ScheduledWork {
-  /** Runs the work now, after a run in progress. Never rejects. */
+  /** Waits for a run in progress first. Never rejects. */
   run(): Promise<void>;
 }
 
@@ -72,7 +69,7 @@ export class Schedule implements BeforeApplicationShutdown {
   }
 }
 
-/** A provider of a module for processes that run `work` of a service every `ms` milliseconds, the first time at start. */
+/** A process with this provider runs `work` of a service every `ms` milliseconds, the first time at start. */
 export function scheduled<Service>(
   name: string,
   ms: number,

@@ -3,24 +3,23 @@ import { Injectable } from '@nestjs/common';
 import { namesType } from '../text/media-type.js';
 import { Metrics, type Durations, type LabeledCounter } from './metrics.js';
 
-/** Kind of a request. `registry`: servers, skills, namespaces, accounts. `other`: everything else, such as health. */
+/** `registry`: servers, skills, namespaces, accounts. `other`: everything else, such as health. */
 const kinds = ['rest', 'mcp', 'run', 'registry', 'other'] as const;
 type Kind = (typeof kinds)[number];
 
-/** Status class of the response; `left`: its client disconnected before the response began. */
+/** `left`: the client disconnected before the response began. */
 const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
 
 const registry = /^\/(?:servers|skills|namespaces|accounts)(?:[/?]|$)/;
 const mcp = /^\/connect\/[^/?]+\/(?:[^/?]+\/mcp|\.mcp)\/?(?:\?|$)/;
 
-/** Kind of the request at a canonical URL. A closed set, since paths contain names that tenants choose. */
+/** A closed set, since paths contain names that tenants choose. */
 export function kindOf(url: string): Kind {
   if (url.startsWith('/connect/')) return mcp.test(url) ? 'mcp' : 'rest';
   if (url.startsWith('/run/')) return 'run';
   return registry.test(url) ? 'registry' : 'other';
 }
 
-/** Counts requests and the time they take. */
 @Injectable()
 export class HttpMeter {
   private readonly requests: LabeledCounter<'kind' | 'status'>;
@@ -36,7 +35,7 @@ export class HttpMeter {
     );
   }
 
-  /** Called when the head of a request is read; `request.url` is canonical. */
+  /** Called when the head is read; `request.url` is canonical. */
   begin(request: IncomingMessage, response: ServerResponse): void {
     const startedAt = performance.now();
     const url = request.url ?? '';

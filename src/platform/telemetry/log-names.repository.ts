@@ -10,7 +10,7 @@ export interface LogNames {
   account?: string;
 }
 
-/** Columns of {@link LogNames} for a server, from the tables `servers s` and `namespaces n`. */
+/** The tables are `servers s` and `namespaces n`. */
 export const SERVER_NAMES = `concat_ws('/', n.name, NULLIF(s.name, '')) AS server, n.account_id AS account`;
 
 const queries = {

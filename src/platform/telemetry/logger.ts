@@ -10,9 +10,7 @@ import { tracing } from './tracing.js';
 
 const pretty = lazyRequire<typeof Pretty>('pino-pretty');
 
-/**
- * Secrets that must never reach a log: API keys, setup and signed links, bearer and basic credentials, passwords in URLs.
- */
+/** Secrets that must never reach a log. */
 const patterns: readonly [RegExp, string][] = [
   [/(\/setup\/)[A-Za-z0-9_-]{20,}/g, '$1[redacted]'],
   [/(\bsignature=)[A-Za-z0-9_-]{16,}/g, '$1[redacted]'],
@@ -25,8 +23,8 @@ const patterns: readonly [RegExp, string][] = [
 ];
 
 /**
- * The fields of an error that are logged. Others can contain secrets: a failed query has its values and rows, a failed
- * request the data of the other side.
+ * Other fields of an error can contain secrets: a failed query has its values and rows, a failed request the data of
+ * the other side.
  */
 function errorForLog(error: unknown): unknown {
   if (!types.isNativeError(error)) return error;
@@ -35,7 +33,7 @@ function errorForLog(error: unknown): unknown {
   return { type, message, stack, code, query };
 }
 
-/** The form of the log: lines of JSON except in a terminal. */
+/** Lines of JSON except in a terminal. */
 export function logFormatOf({ logFormat }: Pick<Env, 'logFormat'>): 'pretty' | 'json' {
   return logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
 }
@@ -44,10 +42,7 @@ export function processFields({ roles }: Pick<Env, 'roles'>) {
   return { role: roles.join(','), host: hostname(), version: VERSION };
 }
 
-/**
- * The process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON lines name
- * the process, for stores that collect those of several.
- */
+/** Credentials are blanked. JSON lines name the process, for stores that collect those of several. */
 export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & Partial<Pick<Env, 'worker'>>): Pino {
   const format = logFormatOf(env);
   const stream =
@@ -75,18 +70,16 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & 
   );
 }
 
-/** Contexts of Nest's own start messages; only contributors need them. */
+/** Only contributors need Nest's own start messages. */
 const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
 
-/** Interval in which a repeated warning is logged once. */
 const REPEAT_MS = 60_000;
 
-/** Limit of different warnings that are counted at the same time. Above it, warnings are logged without a count. */
+/** Above this number, different warnings are logged without a count. */
 const COUNTED_MAX = 1_000;
 
-/** Makes Nest and every `new Logger('context')` write through pino. A message is a string, or fields with `msg`. */
+/** A message is a string, or fields with `msg`. */
 export class PinoLoggerService implements LoggerService {
-  /** Repetitions of each warning since it was logged. */
   private readonly repeats = new Map<string, number>();
 
   constructor(private readonly pino: Pino) {}
@@ -110,7 +103,7 @@ export class PinoLoggerService implements LoggerService {
     this.write('fatal', message, rest);
   }
 
-  /** Nest appends the context as the last argument, and a stack before it for errors. */
+  /** Nest appends the context last, for errors after a stack. */
   private write(level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal', message: unknown, rest: unknown[]) {
     if (!this.pino.isLevelEnabled(level)) return;
     const context = rest.pop();
@@ -147,7 +140,7 @@ export class PinoLoggerService implements LoggerService {
 const SUSPICIOUS =
   /\/setup\/|signature=|slipway_|bearer|basic|token|:\/\/|authorization|cookie|api[-_]?key|password|secret/i;
 
-/** Blanks credentials in a finished log line. A last line of defense: nothing should log a secret at all. */
+/** A last line of defense: nothing should log a secret at all. */
 export function redact(line: string): string {
   if (!SUSPICIOUS.test(line)) return line;
   return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);

@@ -26,15 +26,15 @@ type LabelValues<Label extends string> = Readonly<Record<Label, readonly string[
 
 type Type = 'counter' | 'gauge' | 'histogram';
 
-/** How the values of several workers are combined: those of the whole service are not added up. */
+/** Values of the whole service are not added up. */
 type Aggregator = 'sum' | 'max' | 'min' | 'first';
 
 /** Upper ends of the buckets of durations: from a call rejected immediately to the longest one allowed. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 /**
- * One cell for each combination of labels, found by their values. The classes of prom-client sort and hash the labels at
- * each update, which takes three to four times as long.
+ * Labels are found by their values. The classes of prom-client sort and hash the labels at each update, which takes
+ * three to four times as long.
  */
 class LabeledCells<Label extends string, Cell> {
   private readonly names: Label[];
@@ -65,7 +65,6 @@ class LabeledCells<Label extends string, Cell> {
   }
 }
 
-/** A counter that its owner increments. */
 export class LabeledCounter<Label extends string> {
   private readonly counts: LabeledCells<Label, { count: number }>;
 
@@ -82,7 +81,6 @@ export class LabeledCounter<Label extends string> {
   }
 }
 
-/** A histogram of durations in seconds that its owner observes. */
 export class Durations<Label extends string> {
   private readonly series: LabeledCells<Label, { sum: number; counts: number[] }>;
 
@@ -90,7 +88,6 @@ export class Durations<Label extends string> {
     private readonly name: string,
     values: LabelValues<Label>,
   ) {
-    // One count for each bucket, and one for longer durations; reading them makes the cumulative sums.
     this.series = new LabeledCells(values, () => ({
       sum: 0,
       counts: Array<number>(BUCKETS_SECONDS.length + 1).fill(0),
@@ -121,7 +118,6 @@ export class Durations<Label extends string> {
   }
 }
 
-/** The metrics were requested without their token. */
 class MetricsTokenError extends errorOf('unauthenticated', 'unauthorized') {}
 
 /** Registry of this process's metrics. */
@@ -228,7 +224,6 @@ export class Metrics {
   }
 }
 
-/** Metrics of prom-client that list every socket at each scrape; the gauges of this service count sockets by use. */
 const omitted = ['nodejs_active_handles', 'nodejs_active_requests', 'nodejs_active_resources'];
 
 /** Precision of measured event loop delays; each measurement costs a wake-up. */
@@ -236,10 +231,7 @@ const LOOP_PRECISION_MS = 20;
 
 let processRegistry: Registry | null = null;
 
-/**
- * CPU, memory, garbage and event loop of the process: one object, whatever runs in it. It does not keep the process
- * running.
- */
+/** There is one object, whatever runs in the process. It does not keep the process running. */
 function ofProcess(): Registry {
   if (processRegistry) return processRegistry;
   const registry = (processRegistry = new Registry());

@@ -11,16 +11,14 @@
 import { isObject } from '../text/json.js';
 import { redact } from './logger.js';
 
-/** Replacement of a redacted value. */
 const BLANK = '[redacted]';
 
-/** Deeper nesting than this is left out. */
 const DEPTH_MAX = 32;
 
 /** A longer string is replaced entirely: a truncated secret could no longer be recognized. */
 const TEXT_CHARS_MAX = 64 * 1024;
 
-/** Characters of one value that are processed; the rest is cut. */
+/** The rest of the value is cut. */
 const CHARS_MAX = 128 * 1024;
 
 /** Members with such a word in their name are blanked, whatever their value: `apiKey` is the words "api" and "key". */
@@ -53,13 +51,13 @@ const NAMED =
 /** Long, and of all three kinds of characters: not a word, a UUID or a hexadecimal hash. */
 const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
 
-/** JSON text of a value without secrets, cut to `bytesMax` bytes. Null for undefined. */
+/** Cut to `bytesMax` bytes. Null for undefined. */
 export function redactedJson(value: unknown, bytesMax: number): string | null {
   if (value === undefined) return null;
   return truncate(JSON.stringify(new Redaction().redact(value, 0)), bytesMax);
 }
 
-/** True for names of at most 200 characters with a secret word. */
+/** Names have at most 200 characters. */
 function isSecretName(name: string): boolean {
   if (name.length > 200) return false;
   const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
@@ -107,7 +105,7 @@ class Redaction {
   }
 }
 
-/** A string without what looks like a secret. The time grows with its length: pass at most 64 K characters. */
+/** The time grows with the length: pass at most 64 K characters. */
 export function redactText(text: string): string {
   const clean = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
     NAMED,
@@ -116,7 +114,6 @@ export function redactText(text: string): string {
   return clean.replace(LONG_RUN, (run) => (/[a-z]/.test(run) && /[A-Z]/.test(run) && /\d/.test(run) ? BLANK : run));
 }
 
-/** Ends with `…` when something is missing. */
 function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= bytesMax) return text;

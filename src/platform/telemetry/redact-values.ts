@@ -8,12 +8,12 @@ const CANDIDATES_MAX = 64;
 const COMPARED_CHARS_MAX = 8 * 1024 * 1024;
 
 /**
- * Returns a function that blanks these values in a string, plain and as programs usually print them: in JSON, in
- * `util.inspect`, in URLs and forms, in Base64 and hexadecimal, and each line of a longer value separately.
+ * Blanks the values plain and as programs usually print them: in JSON, in `util.inspect`, in URLs and forms, in Base64
+ * and hexadecimal, and each line of a longer value separately.
  *
- * Its time grows with the text, not with the number of values.
+ * The time grows with the text, not with the number of values.
  *
- * @param blank replaces each of them
+ * @param blank replaces each value
  */
 export function valueRedactor(values: readonly string[], blank = '[redacted]'): (text: string) => string {
   let spellings: Map<string, string[]> | undefined;
@@ -39,7 +39,7 @@ export function valueRedactor(values: readonly string[], blank = '[redacted]'): 
   };
 }
 
-/** All spellings by their first characters, the longest first, since it can contain a shorter one. */
+/** The longest first, since it can contain a shorter one. */
 function spellingsByStart(values: readonly string[]): Map<string, string[]> {
   const lines = new Set(values.flatMap((value) => [value, ...value.split(/[\r\n]+/)]));
   const spellings = new Set([...lines].filter(({ length }) => length >= VALUE_CHARS_MIN).flatMap(spellingsOf));
@@ -69,7 +69,7 @@ function spellingsOf(value: string): string[] {
   ].filter(({ length }) => length >= VALUE_CHARS_MIN);
 }
 
-/** Base64 of the value after `offset` other bytes, without its first and last digits, which also depend on its neighbours. */
+/** Leaves out the first and last digits, which also depend on the neighbours of the value. */
 function inBase64(value: string, offset: number): string[] {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
   const digits = bytes.toString('base64url').slice(offset && offset + 1, Math.floor((bytes.length * 8) / 6));

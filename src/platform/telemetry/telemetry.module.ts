@@ -7,7 +7,6 @@ import { HttpMeter } from './http-meter.js';
 import { MetricsController } from './metrics.controller.js';
 import { Metrics } from './metrics.js';
 
-/** Health checks, metrics, and the registry in which modules register their metrics. */
 @Global()
 @Module({
   controllers: [HealthController, MetricsController],

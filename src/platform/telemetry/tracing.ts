@@ -7,12 +7,11 @@ export interface SpanHeaders {
   tracestate?: string;
 }
 
-/** Spans of this process, for the trace store of the operator. */
 export interface Tracing {
-  /** Handles an HTTP request in a span that ends with its response. Its parent is the caller's `traceparent`. */
+  /** The span ends with the response. Its parent is the caller's `traceparent`. */
   handle(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
   /**
-   * Runs work in a child of the current span; a rejection marks the span as failed.
+   * Runs `work` in a child of the current span; a rejection marks the span as failed.
    *
    * @param kind `client` for a request to another service
    */
@@ -22,15 +21,14 @@ export interface Tracing {
     attributes: SpanAttributes,
     work: (headers: SpanHeaders) => Promise<T>,
   ): Promise<T>;
-  /** Records a finished span, with times by `Date.now()`. Its parent is the `traceparent` of these headers. */
+  /** Times are by `Date.now()`. The parent is the `traceparent` of these headers. */
   record(
     name: string,
     headers: IncomingHttpHeaders,
     span: { at: number; endedAt: number; attributes: SpanAttributes; error: Error | null },
   ): void;
-  /** Id of the trace that the current work belongs to, for log lines; undefined outside of one. */
+  /** Log lines have this id; undefined outside of a trace. */
   traceId(): string | undefined;
-  /** Sends what is buffered. */
   stop(): Promise<void>;
 }
 

@@ -3,8 +3,7 @@
  * them and adds them up. Counters, histograms and most gauges are sums; gauges of the whole service name another method
  * (`Metrics.gauge`).
  *
- * Messages: `{ metrics: 'ask' }` to the supervisor, `{ metrics: 'read' }` to each worker, `{ metrics: 'values', values
- * }` back, `{ metrics: 'text', text }` to the requesting one. A worker that does not respond in 2 s is left out.
+ * A worker that does not respond in 2 s is left out.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { AggregatorRegistry } from 'prom-client';
@@ -21,7 +20,7 @@ type Message =
   | { metrics: 'text'; text: string }
   | { metrics?: undefined };
 
-/** In the supervisor: responds to requests of workers. @param workers those that serve */
+/** Runs in the supervisor. @param workers those that serve */
 export function addUpMetrics(workers: () => Worker[]): void {
   cluster.on('message', (asker, message: Message) => {
     if (message.metrics !== 'ask') return;
@@ -46,7 +45,7 @@ function valuesOf(worker: Worker): Promise<object[]> {
   });
 }
 
-/** In a worker: the metrics of all; null when the supervisor does not respond. */
+/** Runs in a worker; null when the supervisor does not respond. */
 export function metricsOfWorkers(): Promise<string | null> {
   const answer = new Promise<string>((resolve) => {
     const listen = (message: Message) => {
@@ -60,7 +59,7 @@ export function metricsOfWorkers(): Promise<string | null> {
   return withTimeout(TEXT_MS_MAX, answer, null);
 }
 
-/** In a worker: sends the values of this process to the supervisor on request. Does nothing in other processes. */
+/** Runs in a worker, on request of the supervisor. Does nothing in other processes. */
 export function shareMetrics(read: () => Promise<object[]>): void {
   if (!cluster.isWorker) return;
   process.on('message', (message: Message) => {

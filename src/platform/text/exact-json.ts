@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { jsonIn } from './json-bounds.js';
 
-/** Beginning of a string in place of a number. */
 const MARK = `number ${randomUUID()} `;
 const MARKED = new RegExp(`"${MARK}([^"]*)"`, 'g');
 
 /** A number that a double might not represent, or a string that resembles one. */
 const LONG_NUMBER = /\d[\d.]{15}|\d[eE][-+\d]|-0/;
 
-/** A string or a number of JSON. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.]*(?:[eE][+-]?\d+)?/g;
 
 /**
@@ -25,12 +23,11 @@ export function exactJsonIn(text: string): unknown {
   );
 }
 
-/** JSON text of such a value, with the digits of its numbers. */
+/** Restores the digits of the original numbers. */
 export function exactText(json: string): string {
   return json.includes(MARK) ? json.replace(MARKED, '$1') : json;
 }
 
-/** Applies {@link exactText} to a chunk of a response. */
 export function exactBytes(chunk: unknown): unknown {
   if (typeof chunk === 'string') return exactText(chunk);
   if (!(chunk instanceof Uint8Array)) return chunk;

@@ -4,15 +4,10 @@
  * `{"a":…` would.
  *
  * `JsonScanner` counts bytes as they arrive, without recursion and without building values, so that JSON is rejected
- * before it is complete. The counts are exact for valid JSON in UTF-8; `JSON.parse` rejects anything else. Strings are
- * skipped by a native search.
- *
- * JSON above a limit is rejected with a noun phrase such as "more than 100 nested levels"; `parseBounded` throws it as
- * a SyntaxError, `jsonIn` returns undefined.
+ * before it is complete. The counts are exact for valid JSON in UTF-8; `JSON.parse` rejects anything else.
  */
 
 interface JsonBounds {
-  /** Nested objects and arrays. */
   depth: number;
   /** Members of all objects together. */
   members: number;
@@ -20,7 +15,6 @@ interface JsonBounds {
   elements: number;
 }
 
-/** Limits of messages and bodies. */
 export const BOUNDS: JsonBounds = { depth: 100, members: 50_000, elements: 500_000 };
 
 const QUOTE = 0x22;
@@ -37,7 +31,6 @@ const CLOSE_BRACKET = 0x5d;
  */
 const SHORT_STRING_BYTES = 32;
 
-/** Counts depth, members and elements of JSON text. */
 export class JsonScanner {
   private depth = 0;
   private members = 0;
@@ -54,7 +47,7 @@ export class JsonScanner {
 
   constructor(private readonly bounds = BOUNDS) {}
 
-  /** Scans the next bytes. @returns the limit that the text exceeds, as a noun phrase; null while none is exceeded */
+  /** @returns the limit that the text exceeds, as a noun phrase; null while none is exceeded */
   push(bytes: Buffer): string | null {
     const { length } = bytes;
     const { bounds } = this;
@@ -129,7 +122,7 @@ function elementsExceeded({ elements }: JsonBounds): string {
   return `more than ${elements} elements of arrays`;
 }
 
-/** The limit that a whole JSON text exceeds, as a noun phrase; null if none. */
+/** A noun phrase; null if the text exceeds no limit. */
 export function boundExceeded(json: string | Buffer): string | null {
   // Opening a level takes a byte, and so does closing it.
   if (json.length <= 2 * BOUNDS.depth) return null;

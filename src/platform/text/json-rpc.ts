@@ -1,9 +1,6 @@
 import { isObject } from './json.js';
 
-/**
- * True for a message of JSON-RPC, with or without its version. Other JSON is log output, such as
- * `{"level":"error","error":"disk full"}`.
- */
+/** The version can be absent. Other JSON is log output, such as `{"level":"error","error":"disk full"}`. */
 export function isMessage(head: Record<string, unknown>): boolean {
   const { jsonrpc, id, method, result, error } = head;
   if (jsonrpc !== undefined)

@@ -22,8 +22,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * True when no value of JSON is nested in more than `depthMax` others. Works level by level, without recursion, since
- * the value can be too deep for recursive readers (`JSON.stringify`, validators, Postgres).
+ * Works level by level, without recursion, since the value can be too deep for recursive readers (`JSON.stringify`,
+ * validators, Postgres).
  */
 export function isWithinDepth(value: unknown, depthMax: number): boolean {
   let level: unknown[] = [value];

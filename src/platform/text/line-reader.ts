@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** Splits a stream of bytes into lines. Buffers only the unfinished line; skips empty lines. */
+/** Buffers only the unfinished line; skips empty lines. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
   private pieces: string[] = [];
@@ -26,7 +26,7 @@ export class LineReader {
     }
   }
 
-  /** Emits the unfinished line at the end of the stream. */
+  /** Called at the end of the stream. */
   finish(): void {
     this.append(this.decoder.end());
     this.emit();

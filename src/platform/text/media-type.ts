@@ -1,26 +1,20 @@
-/**
- * Media types of headers (RFC 9110, 8.3.1): types are compared without parameters, white space and case. Pure
- * functions.
- */
+/** Media types (RFC 9110, 8.3.1) are compared without parameters, white space and case. */
 
-/** The type of a `Content-Type`, such as `text/event-stream`, in lower case; the first of several, empty without one. */
+/** The type is in lower case: the first of several, empty without one. */
 export function mediaTypeOf(value: string | undefined): string {
   if (value === undefined) return '';
   const end = value.search(/[;,]/);
   return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
 }
 
-/**
- * True if an `Accept` header accepts this type, by its name or a wildcard; the most exact range decides (RFC 9110,
- * 12.5.1). False without the header.
- */
+/** Compares names and wildcards; the most exact range decides (RFC 9110, 12.5.1). False without the header. */
 export function acceptsType(accept: string | undefined, type: string): boolean {
   const ranges = [type, type.replace(/[^/]*$/, '*'), '*/*'];
   const range = ranges.find((wildcard) => accept?.split(',').some((each) => mediaTypeOf(each) === wildcard));
   return range !== undefined && namesType(accept, range);
 }
 
-/** True if an `Accept` header names exactly this type, and not with `q=0`. Wildcards name no type. */
+/** Wildcards name no type; nor does `q=0`. */
 export function namesType(accept: string | undefined, type: string): boolean {
   if (accept === undefined) return false;
   return accept.split(',').some((range) => mediaTypeOf(range) === type && !/;\s*q\s*=\s*0(?:\.0*)?\s*$/i.test(range));

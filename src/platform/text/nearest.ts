@@ -1,7 +1,6 @@
 /** Longer names are not compared: the cost grows with the product of the lengths. */
 const CHARS_MAX = 64;
 
-/** Limit of compared names. */
 const NAMES_MAX = 1_000;
 
 /**
@@ -29,13 +28,13 @@ export function nearestName(misspelt: string, names: Iterable<string>, differenc
   return best?.name ?? null;
 }
 
-/** ` Did you mean "x"?` for the nearest name; empty without one. */
+/** Empty without a near name. */
 export function didYouMean(misspelt: string, names: Iterable<string>): string {
   const name = nearestName(misspelt, names);
   return name === null ? '' : ` Did you mean "${name}"?`;
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`. */
+/** Insertions, deletions, substitutions and swaps of neighbours. */
 function distanceOf(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -8,9 +8,8 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/g
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * Foreign text for a message of this service: in double quotes, at most `charsMax` characters with `…` for the rest,
- * and everything invisible written as its code (`\u{202E}`), so that an error or a log line never contains what it
- * warns about.
+ * In double quotes, at most `charsMax` characters with `…` for the rest, and everything invisible written as its code
+ * (`\u{202E}`), so that an error or a log line never contains what it warns about.
  */
 export function quote(text: string, charsMax = 60): string {
   const { start, isCut } = truncate(text, charsMax);
@@ -36,7 +35,7 @@ function escapeUnseen(text: string): string {
     .replace(STACKED_MARKS, '$1');
 }
 
-/** The name of a code point as Unicode's charts write it, `U+202E`. */
+/** Unicode's charts write names like `U+202E`. */
 export function codePointName(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }

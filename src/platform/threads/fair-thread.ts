@@ -9,7 +9,7 @@ const HEAP_MB_MAX = 256;
 
 const WAITING_EACH_MAX = 100;
 
-/** A job was stopped because it took too long or too much memory, together with its thread. */
+/** The job took too long or too much memory. */
 export class ThreadJobEndedError extends Error {
   constructor(reason: 'time' | 'memory') {
     super(`A job of the thread was stopped: too much ${reason}`);
@@ -23,9 +23,9 @@ interface Job {
 }
 
 /**
- * A thread for short synchronous work whose CPU time a tenant decides, such as compiling JSON Schemas: the event loop
- * stays free. It starts with the first job and runs one job after the other. Namespaces with waiting jobs take turns. A
- * job that runs longer than 1.5 s is stopped with the thread; the waiting jobs run in a new one.
+ * For short synchronous work whose CPU time a tenant decides, such as compiling JSON Schemas. It starts with the first
+ * job and runs one job after the other. Namespaces with waiting jobs take turns. A job that runs longer than 1.5 s is
+ * stopped with the thread; the waiting jobs run in a new one.
  */
 export class FairThread {
   private worker: Worker | null = null;
@@ -36,9 +36,9 @@ export class FairThread {
   constructor(private readonly jobMsMax = JOB_MS_MAX) {}
 
   /**
-   * Runs the function `job` of a file with a copy of its input, and returns a copy of its result.
+   * Input and result are copies.
    *
-   * @param file under `src`, compiled
+   * @param file under `src`, compiled, which exports the function `job`
    * @throws ThreadJobEndedError above the limits; NoSlotError when 100 jobs of the namespace wait; errors of the job
    */
   run<Work extends (input: never) => unknown>(
@@ -120,5 +120,4 @@ export class FairThread {
   }
 }
 
-/** The thread of this process. */
 export const tenantThread = new FairThread();

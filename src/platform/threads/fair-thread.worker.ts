@@ -1,7 +1,6 @@
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 
-/** A job for the thread: a compiled file under `src` that exports the function `job`. */
 export interface ThreadRequest {
   file: string;
   input: unknown;

@@ -1,11 +1,11 @@
 const MASK = '***';
 
-/** True for a URL with a query: it can contain keys, so it is stored sealed. */
+/** A query can contain keys, so the URL is stored sealed. */
 export function hasQuery(url: string): boolean {
   return /^[^#?]*\?[^#]/.test(url);
 }
 
-/** The URL with `***` instead of each value of its query, and of each parameter without `=`. Names remain. */
+/** `***` replaces each value of the query, and each parameter without `=`. Names remain. */
 export function maskedQuery(url: string): string {
   const [, before, query, after] = /^([^#?]*\?)([^#]*)(.*)$/s.exec(url) ?? [];
   if (query === undefined) return url;

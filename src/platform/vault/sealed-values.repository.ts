@@ -6,13 +6,12 @@ import { VaultError, type Vault } from './vault.js';
 interface SealedColumn {
   table: string;
   column: string;
-  /** SQL of the owner for which the value was sealed. */
   owner: string;
   /** A column with the keyed hash of the value. */
   hash?: string;
 }
 
-/** Every column of sealed values. A test compares them with the tables. */
+/** A test compares these columns with the tables. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'connections', column: 'sealed_headers', owner: 'id' },
   { table: 'connections', column: 'sealed_query', owner: 'id' },
@@ -62,10 +61,9 @@ const CLEAR_URLS = [
   })),
 ];
 
-/** Rows that one query reads. */
 const BATCH = 500;
 
-/** The id of the key that sealed a value, at most 64 characters: only the beginning of a long value is read. */
+/** Key ids have at most 64 characters, so only the beginning of a long value is read. */
 const keyOf = (column: string) => `split_part(left(${column}, 65), '.', 1)`;
 
 export interface KeyUse {
@@ -74,7 +72,6 @@ export interface KeyUse {
   counts: Record<string, number>;
 }
 
-/** The result of a pass over all sealed values. */
 export interface SealedReport {
   opened: number;
   rotated: number;
@@ -84,7 +81,7 @@ export interface SealedReport {
   clear: Record<string, number>;
 }
 
-/** Counts the sealed values by the key that sealed them. Reads every table that has some. */
+/** Reads every table that has sealed values. */
 export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyUse[]> {
   const uses = new Map<string, { sample: string; counts: Record<string, number> }>();
   for (const { table, column } of SEALED_COLUMNS) {
@@ -99,8 +96,7 @@ export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyU
 }
 
 /**
- * Rejects keys that cannot open stored values: each key that sealed a value must exist, and open one value of each
- * column.
+ * Each key that sealed a value must exist, and open one value of each column.
  *
  * @throws StartError naming the keys and the number of their values
  */
@@ -135,15 +131,14 @@ async function opensSamples(
   return true;
 }
 
-/** Opens every sealed value, and counts the URLs that are still stored in clear. */
+/** Also counts the URLs that are still stored in clear. */
 export async function verifySealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
   return { ...(await pass(database, vault, false)), clear: await clearUrls(database, () => Promise.resolve()) };
 }
 
 /**
- * Seals every value of another key with the first key, and the URLs that are still stored in clear. Can run while the
- * service runs, and again after an interruption: a value that changes meanwhile is left to its writer, which uses the
- * first key.
+ * Also seals the URLs that are still stored in clear. Can run while the service runs, and again after an interruption:
+ * a value that changes meanwhile is left to its writer, which uses the first key.
  */
 export async function rotateSealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
   const sealed = await clearUrls(database, async ({ place, url, where, set }, row) => {
@@ -163,7 +158,7 @@ async function pass(database: Pick<DataSource, 'query'>, vault: Vault, rotates: 
   return report;
 }
 
-/** Reads a column in the order of its rows on disk. Rows written meanwhile move to the end. */
+/** Reads in the order of the rows on disk. Rows written meanwhile move to the end. */
 async function passColumn(
   database: Pick<DataSource, 'query'>,
   vault: Vault,
@@ -204,7 +199,7 @@ async function passColumn(
   }
 }
 
-/** Passes each URL whose query values are stored in clear to `use`. @returns their number, by `table.column` */
+/** @returns the number of URLs whose query values are stored in clear, by `table.column` */
 async function clearUrls(
   database: Pick<DataSource, 'query'>,
   use: (column: (typeof CLEAR_URLS)[number], row: { id: string; url: string }) => Promise<void>,

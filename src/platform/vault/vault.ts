@@ -9,7 +9,7 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** A sealed value cannot be opened: its key is unknown, it was changed, or it belongs to another row. */
+/** The key is unknown, the value was changed, or it belongs to another row. */
 export class VaultError extends Error {}
 
 /**
@@ -109,8 +109,8 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
 }
 
 /**
- * The vault's keys when the database is embedded: read from `<dataDir>/encryption-keys`, created there (mode 0600) on
- * the first start. Losing this file loses every stored header and token, so it lives next to the data it encrypts.
+ * The keys of an embedded database are in `<dataDir>/encryption-keys`, created there (mode 0600) on the first start.
+ * Losing this file loses every stored header and token, so it lives next to the data it encrypts.
  *
  * @param mayCreate false if a database already exists: a new key would open nothing in it
  * @throws StartError when the file contains no keys, or no longer exists

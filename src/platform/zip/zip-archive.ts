@@ -6,15 +6,14 @@ import { lazyRequire } from '../lazy-require.js';
 
 const yauzl = lazyRequire<typeof Yauzl>('yauzl');
 
-/** The archive is broken or hostile; the message explains how. */
+/** The message explains how the archive is broken or hostile. */
 export class InvalidArchiveError extends errorOf('invalid', 'validation_error') {}
 
 export interface ZipLimits {
   /** Files and folders; including the folders in paths, with or without their own entry. */
   entriesMax: number;
-  /** Total unpacked size of all files. */
   totalBytesMax: number;
-  /** True if only a part of the archive is used: a hostile entry then has a `fault`, and the others can be read. */
+  /** A hostile entry then has a `fault`, and the others can be read. */
   isPartUsed?: boolean;
 }
 
@@ -28,10 +27,10 @@ export interface ZipMember {
   fault?: InvalidArchiveError;
 }
 
-/** A checked zip without hostile entries. Names are relative, with `/`, without `.` and `..`. */
+/** Checked: no entry is hostile. Names are relative, with `/`, without `.` and `..`. */
 export interface ZipArchive {
   readonly entries: ReadonlyMap<string, ZipMember>;
-  /** The bytes of a file. @throws InvalidArchiveError when it is missing, larger than `bytesMax`, or broken */
+  /** @throws InvalidArchiveError when the file is missing, larger than `bytesMax`, or broken */
   read(path: string, bytesMax: number): Promise<Buffer>;
   close(): void;
 }
@@ -48,9 +47,9 @@ const S_IFMT = 0o170000;
 const S_IFLNK = 0o120000;
 
 /**
- * Opens a zip and checks every member before any is read: no absolute or climbing paths, no links, no encryption, no
- * duplicates and no file that is also a folder (two readers would see different files), no bombs, not too many entries.
- * Backslashes in names, which archivers of Windows write, are read as slashes.
+ * Checks every member before any is read: no absolute or climbing paths, no links, no encryption, no duplicates and no
+ * file that is also a folder (two readers would see different files), no bombs, not too many entries. Backslashes in
+ * names, which archivers of Windows write, are read as slashes.
  *
  * @param source a file's path, or the archive itself
  * @throws InvalidArchiveError
@@ -204,7 +203,6 @@ function readMember(zip: ZipFile, entry: Entry | undefined, path: string, bytesM
   });
 }
 
-/** A name from an archive, safe for a message. */
 function sanitize(name: string): string {
   // eslint-disable-next-line no-control-regex -- control characters are what it replaces
   return name.slice(0, 120).replace(/[\u0000-\u001f\u007f]/g, '?');
