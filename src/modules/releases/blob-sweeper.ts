@@ -14,7 +14,6 @@ const GARBAGE_BATCH = 100;
 const ORPHANS_EVERY_MS = 60 * 60_000;
 const ORPHAN_AGE_MS = 24 * 60 * 60_000;
 
-/** Removes stored files that no release names. */
 @Injectable()
 export class BlobSweeper implements OnApplicationBootstrap {
   constructor(
@@ -37,7 +36,6 @@ export class BlobSweeper implements OnApplicationBootstrap {
   }
 
   private async removeOrphans(): Promise<void> {
-    // Null while the clocks differ.
     const now = await deletionTime(this.database);
     if (!now) return;
     const before = new Date(now.getTime() - ORPHAN_AGE_MS);

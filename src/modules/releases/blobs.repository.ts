@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 
-/** Locks stored files, and lists files that might be unused. A trigger on `release_artifacts` fills that list. */
+/** A trigger on `release_artifacts` fills the list of files that might be unused. */
 @Injectable()
 export class BlobsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Locks a file until the transaction ends, so that it is not removed while a release that names it is stored. */
+  /** The file is then not removed while a release that names it is stored. */
   async lock(hash: string, tx: EntityManager): Promise<void> {
     await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('blob ' || $1, 0))`, [hash]);
   }
@@ -22,7 +22,6 @@ export class BlobsRepository {
     return rows.map(({ hash }) => hash);
   }
 
-  /** Marks files that might be unused. */
   async addGarbage(hashes: string[]): Promise<void> {
     const sql = 'INSERT INTO blob_garbage SELECT unnest($1::text[]) ON CONFLICT DO NOTHING';
     await this.database.query(sql, [[...new Set(hashes)]]);
@@ -33,7 +32,6 @@ export class BlobsRepository {
   }
 }
 
-/** Returns the hashes of the files that rows name. */
 export async function namedBlobs(database: Pick<DataSource, 'query'>): Promise<string[]> {
   const rows = await database.query<{ hash: string }[]>('SELECT DISTINCT hash FROM release_artifacts ORDER BY hash');
   return rows.map(({ hash }) => hash);

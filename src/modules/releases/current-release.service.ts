@@ -19,7 +19,6 @@ import { RELEASE_NOT_FOUND, ReleasesService } from './releases.service.js';
 import { RescansService } from './rescan/rescans.service.js';
 import { requireScanCredentials } from './scan/scan-credentials.js';
 
-/** Promotes releases, and requests rescans of the current one. */
 @Injectable()
 export class CurrentReleaseService {
   constructor(
@@ -35,7 +34,7 @@ export class CurrentReleaseService {
   ) {}
 
   /**
-   * Makes an earlier successful release the current one again, without a new upload.
+   * Needs no new upload.
    *
    * @param id the release's id, or `latest`
    * @throws NotFoundError, ConflictError for a release that did not succeed
@@ -51,7 +50,6 @@ export class CurrentReleaseService {
     const compared = await this.releaseSwitch.compare(server.id, snapshot);
     const message = `Promoted by the key ${JSON.stringify(await this.accessService.keyName(caller))}`;
     await transactionOf(this.database, caller, async (tx) => {
-      // Already current: a rescan might have replaced its snapshot with a newer one.
       if (compared.previousReleaseId === releaseId) return;
       // Locked so that the retention does not delete it.
       const options = { where: { id: releaseId }, select: { id: true }, lock: { mode: 'for_key_share' } } as const;
@@ -64,11 +62,9 @@ export class CurrentReleaseService {
   }
 
   /**
-   * Requests an immediate scan of the current release.
-   *
    * @param id the release's id, or `latest`
    * @throws NotFoundError, ConflictError for another release, InvalidInputError for a bundle if bundles do not run
-   *   here, and for missing or invalid credentials
+   * here, and for missing or invalid credentials
    */
   async rescan(server: ServerRef, id: string, { scanCredentials }: RescanDto): Promise<RequestedRescanDto> {
     const { id: releaseId, type, status, configSchema } = await this.releasesService.find(server, id);
@@ -80,7 +76,6 @@ export class CurrentReleaseService {
     const current = await this.serverReleasesService.currentOf(server.id);
     if (current?.releaseId !== releaseId) throw notCurrent(status);
     const [schema, place] = type === 'stdio' ? ([current.configSchema, 'hosted'] as const) : ([configSchema] as const);
-    // The validation of an optional member accepts null.
     const credentials = scanCredentials
       ? requireScanCredentials(scanCredentials, schema as ConfigSchema | null, place)
       : undefined;

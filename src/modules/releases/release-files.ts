@@ -14,7 +14,6 @@ import { BUNDLE_LIMITS } from '../../hosting/bundle/unpack-bundle.js';
 import { errorOf, UnavailableError } from '../../platform/errors/domain-error.js';
 import type { Bundle } from './releases.repository.js';
 
-/** The release names a file that is not in the store. */
 export class FileLostError extends errorOf('internal', 'internal_error') {
   constructor(kind: ArtifactKind) {
     super(`The ${kind} of this release is no longer in storage: publish it again.`);
@@ -32,7 +31,7 @@ export class ReleaseFiles {
   ) {}
 
   /**
-   * Writes a bundle to a response. Finishes without an error if the client disconnects or stops reading.
+   * Finishes without an error if the client disconnects or stops reading.
    *
    * @param begin sets the headers; called once the file is open, so that errors are sent without them
    * @throws FileLostError before `begin`
@@ -48,14 +47,14 @@ export class ReleaseFiles {
     });
   }
 
-  /** Runs `read` with the path of a local copy. @throws FileLostError */
+  /** `read` receives the path of a local copy. @throws FileLostError */
   async withFile<T>(releaseId: string, kind: ArtifactKind, read: (path: string) => Promise<T>): Promise<T> {
     const { hash } = await this.find(releaseId, kind);
     if (!(await this.blobStore.has(hash))) throw new FileLostError(kind);
     return this.blobStore.withFile(hash, read);
   }
 
-  /** Reads the manifest of a bundle. @throws InvalidArchiveError, InvalidInputError, FileLostError */
+  /** @throws InvalidArchiveError, InvalidInputError, FileLostError */
   async readBundle(releaseId: string): Promise<BundleFacts> {
     return this.withFile(releaseId, 'bundle', async (path) => {
       const zip = await openZip(path, BUNDLE_LIMITS);
@@ -68,7 +67,7 @@ export class ReleaseFiles {
   }
 
   /**
-   * Stores the files of a new release, in the transaction that stores the release. The sweeper waits for its end.
+   * The transaction stores the release; the sweeper waits for its end.
    *
    * @throws UnavailableError if the sweeper is removing the same bytes, which an earlier release left unused
    */
@@ -84,7 +83,7 @@ export class ReleaseFiles {
     }
   }
 
-  /** Runs `work` with a function that stores files. If it rejects, the stored files are marked for removal. */
+  /** If `work` rejects, the files that it stored are marked for removal. */
   async storing<T>(work: (keep: (content: Readable, bytesMax: number) => Promise<Blob>) => Promise<T>): Promise<T> {
     const hashes: string[] = [];
     try {

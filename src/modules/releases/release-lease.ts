@@ -1,6 +1,5 @@
 /**
- * The lease of one worker on a release: columns `lease_holder` and `lease_until` of `releases`, renewed at a third of
- * its duration.
+ * The lease of one worker on a release, renewed at a third of its duration.
  *
  * All changes of a stage are written by `commit`, which writes only while the row names this holder and attempt, so a
  * worker whose lease expired changes nothing. When the lease is lost (cancelled, deleted, claimed by another worker),
@@ -18,7 +17,7 @@ import { ReleaseLogsRepository } from './release-log.repository.js';
 import type { Stage } from './release-state.js';
 import { ReleasesRepository, type Claim, type ReleaseChange } from './releases.repository.js';
 
-/** The result of a stage, written in one transaction. Without a status in `change`, the next stage is due. */
+/** Written in one transaction. Without a status in `change`, the next stage is due. */
 export interface StageOutcome {
   change?: ReleaseChange;
   lines?: LogLine[];
@@ -28,8 +27,8 @@ export interface StageOutcome {
 }
 
 /**
- * One step of the pipeline. It can run again after a crash, so all its changes are in its outcome, except the icon of
- * the metadata stage, which is idempotent.
+ * A stage can run again after a crash, so all its changes are in its outcome, except the icon of the metadata stage,
+ * which is idempotent.
  */
 export interface ReleaseStage {
   run(release: Release, lease: ReleaseLease): Promise<StageOutcome>;
@@ -38,22 +37,20 @@ export interface ReleaseStage {
 /** The release was cancelled, deleted, or claimed by another worker. */
 export class LeaseLostError extends Error {}
 
-/** Stops work when the right to it is lost. */
 export class LossSignal {
   private reject: (error: LeaseLostError) => void = () => undefined;
   private readonly lost = new Promise<never>((_, reject) => (this.reject = reject));
 
   constructor() {
-    // Without waiting work, the rejection has no other handler.
     this.lost.catch(() => undefined);
   }
 
-  /** Waits for `work`. @throws LeaseLostError as soon as the right to it is lost, without waiting for `work` */
+  /** @throws LeaseLostError as soon as the right to the work is lost, without waiting for `work` */
   whileHeld<T>(work: Promise<T>): Promise<T> {
     return Promise.race([work, this.lost]);
   }
 
-  /** Rejects current and later waits of {@link whileHeld}. */
+  /** Also rejects later waits of {@link whileHeld}. */
   signalLoss(): void {
     this.reject(new LeaseLostError());
   }
@@ -81,7 +78,7 @@ export class ReleaseLeases {
   }
 }
 
-/** A lease of one worker on a release, renewed until it is stopped. */
+/** Renewed until it is stopped. */
 export class ReleaseLease extends LossSignal {
   private readonly renewal: Repeat;
 
@@ -97,13 +94,13 @@ export class ReleaseLease extends LossSignal {
     this.renewal = repeat(leases.tuning.releaseLeaseMs / 3, () => void this.renew());
   }
 
-  /** Appends a line to the log. @throws LeaseLostError */
+  /** @throws LeaseLostError */
   async log(line: LogLine): Promise<void> {
     await this.commit({}, [line]);
   }
 
   /**
-   * Changes the release, appends to its log and runs `also` in one transaction. Another status releases the lease.
+   * Runs in one transaction with `also`. Another status releases the lease.
    *
    * @throws LeaseLostError with nothing written
    */
@@ -122,7 +119,7 @@ export class ReleaseLease extends LossSignal {
     this.leases.announce(this.releaseId);
   }
 
-  /** Extends the lease, or stops the work under it if it was lost. A database outage changes nothing. */
+  /** Stops the work under a lost lease. A database outage changes nothing. */
   async renew(): Promise<void> {
     try {
       if (!(await this.leases.releasesRepository.renewLease(this.claim))) this.signalLoss();
@@ -132,7 +129,7 @@ export class ReleaseLease extends LossSignal {
   }
 
   /**
-   * Hands the release back for its next attempt, which does not count as a recovery.
+   * The next attempt does not count as a recovery.
    *
    * @returns the next attempt; null if the lease was already lost
    */
@@ -146,7 +143,7 @@ export class ReleaseLease extends LossSignal {
   }
 }
 
-/** Returns an outcome that finishes a release. @param message what happened and what to do */
+/** @param message what happened and what to do */
 export function failed(status: 'FAILURE' | 'FAILURE_SCAN', stage: Stage, message: string): StageOutcome {
   return { change: { status }, lines: [{ stage, level: 'error', message }] };
 }

@@ -8,14 +8,13 @@ import { ReleaseLog, type LogLine } from './release.entity.js';
 /** Enough for a message with a URL or two; strings of upstreams have no limit of their own. */
 const MESSAGE_CHARS_MAX = 2_000;
 
-/** Lines that rescans leave in the log of a release; older ones are removed. */
 const RESCAN_LINES_MAX = 500;
 
 @Injectable()
 export class ReleaseLogsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Appends lines to a release's log. Messages are cut at 2,000 characters. */
+  /** Messages are cut at 2,000 characters. */
   async append(releaseId: string, lines: LogLine[], tx: EntityManager = this.database.manager): Promise<void> {
     if (lines.length === 0) return;
     const fit = (text: string) => toStorableText(text.slice(0, MESSAGE_CHARS_MAX));
@@ -29,7 +28,7 @@ export class ReleaseLogsRepository {
     await tx.createQueryBuilder().insert().into(ReleaseLog).values(rows).updateEntity(false).execute();
   }
 
-  /** Returns the log of a release, in order. @param after the `seq` before the first line */
+  /** Lists the lines in order. @param after the `seq` before the first line */
   linesOf(releaseId: string, after = '0'): Promise<ReleaseLog[]> {
     return this.database.manager.find(ReleaseLog, {
       where: { releaseId, seq: MoreThan(after) },
@@ -37,7 +36,7 @@ export class ReleaseLogsRepository {
     });
   }
 
-  /** Returns the last error of those of these releases that have one, by release id. */
+  /** Maps release ids to errors, without releases that have none. */
   async lastErrors(releaseIds: string[]): Promise<Map<string, string>> {
     if (releaseIds.length === 0) return new Map();
     const rows = await this.database.query<{ releaseId: string; message: string }[]>(
@@ -52,7 +51,7 @@ export class ReleaseLogsRepository {
     return LogNamesRepository.find(this.database, 'release', releaseId);
   }
 
-  /** Removes all but the newest 500 lines that were written after the pipeline finished. */
+  /** Counts only lines that were written after the pipeline finished. */
   async removeOldRescanLines(releaseId: string, tx: EntityManager): Promise<void> {
     await tx.query(
       `DELETE FROM release_logs WHERE release_id = $1 AND stage = 'scan'

@@ -19,7 +19,6 @@ import { ReleasesService } from './releases.service.js';
 /** Time in which a client can repeat a resume whose response it lost. */
 const RESUME_REPEAT_MS = 60_000;
 
-/** Resumes releases that wait for authorization, on request and once their server is authorized. */
 @Injectable()
 export class ReleaseResumptionService implements CredentialOwners, ServerDeletion {
   constructor(
@@ -37,7 +36,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     return this.credentialsService.remove({ kind: 'server', id });
   }
 
-  /** Returns true for a release that waits, or is about to; the links of cancelled releases are no longer valid. */
+  /** Includes a release that is about to wait; the links of cancelled releases are no longer valid. */
   isAuthorizationPending(serverId: string): Promise<boolean> {
     return this.releaseRepository.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
   }
@@ -61,8 +60,8 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
   }
 
   /**
-   * Resumes a release that waits for authorization (Spec 4.7). One of several concurrent requests resumes it, but all
-   * succeed, as does one that is repeated within 60 s.
+   * Spec 4.7 describes this. One of several concurrent requests resumes the release, but all succeed, as does one that
+   * is repeated within 60 s.
    *
    * @param id the release's id, or `latest`
    * @throws NotFoundError, InvalidInputError for a release that does not wait
@@ -75,7 +74,6 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     if (isRepeated) return answer;
     if (!isResumable(status)) throw notResumable(status);
     if (await this.continue(deploymentId)) return answer;
-    // Another request resumed the release, or it was cancelled.
     const now = await this.releasesService.find(server, deploymentId);
     if (now.status === 'CANCELLED') throw notResumable(now.status);
     return answer;

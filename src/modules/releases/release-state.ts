@@ -1,4 +1,3 @@
-/** The stages of the pipeline, in order. */
 export const stages = ['deploy', 'scan', 'metadata', 'publish'] as const;
 export type Stage = (typeof stages)[number];
 
@@ -27,32 +26,30 @@ const transitions: Record<ReleaseStatus, readonly ReleaseStatus[]> = {
   CANCELLED: [],
 };
 
-/** Returns true if a release can change from one status to the other. */
 export function mayBecome(from: ReleaseStatus, to: ReleaseStatus): boolean {
   return transitions[from].includes(to);
 }
 
-/** Returns the statuses from which a release can change to `to`, for the `WHERE` of a guarded `UPDATE`. */
+/** Used in the `WHERE` of a guarded `UPDATE`. */
 export function statusesBefore(to: ReleaseStatus): ReleaseStatus[] {
   return releaseStatuses.filter((from) => mayBecome(from, to));
 }
 
-/** Returns true if `POST …/resume` accepts this status: the release waits for authorization. */
+/** `POST …/resume` accepts only a release that waits for authorization. */
 export function isResumable(status: ReleaseStatus): boolean {
   return status === 'AUTH_REQUIRED' || status === 'AUTH_TIMEOUT';
 }
 
-/** Returns true if a release finished without success, or its authorization timed out. */
+/** A timed out authorization is a failure too. */
 export function isFailure(status: ReleaseStatus): boolean {
   return status !== 'SUCCESS' && (isFinal(status) || status === 'AUTH_TIMEOUT');
 }
 
-/** Returns true if the status of a release can no longer change. */
 export function isFinal(status: ReleaseStatus): boolean {
   return transitions[status].length === 0;
 }
 
-/** Returns true if a release changes only on request, so that its streams are complete. */
+/** The release changes only on request, so that its streams are complete. */
 export function isAtRest(status: ReleaseStatus): boolean {
   return isFinal(status) || status === 'AUTH_TIMEOUT';
 }

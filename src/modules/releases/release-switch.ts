@@ -7,7 +7,6 @@ import type { ContractComparison } from './contract/contract-diff.js';
 import { ReleaseContracts } from './contract/release-contracts.js';
 import { RescansService } from './rescan/rescans.service.js';
 
-/** Makes published and promoted releases the current ones of their servers. */
 @Injectable()
 export class ReleaseSwitch {
   constructor(
@@ -22,9 +21,9 @@ export class ReleaseSwitch {
   }
 
   /**
-   * Makes the snapshot's release current and records the contract changes, in one transaction.
+   * Also records the contract changes, in one transaction.
    *
-   * @param isChecked true if it was scanned just now, see {@link RescansService.watch}
+   * @param isChecked true if the release was scanned just now, see {@link RescansService.watch}
    * @throws ServerNotFoundError
    */
   async replace(
@@ -39,7 +38,7 @@ export class ReleaseSwitch {
     await this.rescansService.watch(serverId, snapshot, isChecked, tx);
   }
 
-  /** Publishes that a release became current. Call after the commit. */
+  /** Call it after the commit. */
   announce(serverId: string, slug: string, releaseId: string): void {
     this.pubSub.publish('releases.current', { serverId, slug, releaseId });
   }

@@ -109,7 +109,6 @@ export class Release {
   @Column('text')
   status: ReleaseStatus;
 
-  /** The stage to run next, or in which the release finished. */
   @Column('text', { default: 'deploy' })
   stage: Stage;
 
@@ -117,7 +116,7 @@ export class Release {
   @Column('integer', { default: 1 })
   attempt: number;
 
-  /** Restarts after worker deaths; a release with too many fails. */
+  /** A release with too many restarts fails. */
   @Column('integer', { default: 0 })
   recoveries: number;
 
@@ -166,7 +165,7 @@ export class Release {
   @Column('text', { name: 'sealed_scan_credentials', nullable: true, select: false })
   sealedScanCredentials: string | null;
 
-  /** The result of the scan, for later stages and for promotion. */
+  /** Later stages and promotion read it. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 
@@ -183,7 +182,6 @@ export class Release {
   updatedAt: Date;
 }
 
-/** The publisher's options for a hosted module. */
 export interface HostingRequest {
   stateful: boolean;
   hasAuthAdapter: boolean;

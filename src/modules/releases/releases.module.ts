@@ -37,7 +37,6 @@ import { ReleaseStreamsController } from './stream/release-streams.controller.js
 
 const worker = lazyPart('worker', async () => (await import('./pipeline/pipeline.parts.js')).worker);
 
-/** Publishing and releases: the API publishes, workers run the pipeline, and hosts load the code from here. */
 @Module({})
 export class ReleasesModule {
   static readonly forRoles = roleModule((env) => ({

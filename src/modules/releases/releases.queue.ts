@@ -22,10 +22,7 @@ export class ReleasesQueue {
     private readonly database: DataSource,
   ) {}
 
-  /**
-   * Enqueues a run of the pipeline, in the background. Never fails: the sweeper enqueues a release again if no worker
-   * claims it.
-   */
+  /** Runs in the background. Never fails: the sweeper enqueues a release again if no worker claims it. */
   enqueue(job: RunReleaseJob): void {
     // The id contains the attempt, because BullMQ ignores a job whose id it still remembers.
     const jobId = `release-${job.releaseId}-${job.attempt}`;

@@ -13,7 +13,6 @@ import { deletionTime } from '../../platform/database/deletion-time.js';
 /** Columns that are read only by name: each can have megabytes, or is secret. */
 type HiddenColumn = 'serverCard' | 'sealedScanCredentials' | 'snapshot';
 
-/** One run of the pipeline: the worker that holds the release, and its attempt. */
 export interface Claim {
   releaseId: string;
   attempt: number;
@@ -23,30 +22,28 @@ export interface Claim {
 /** Columns that a worker changes; another status releases its lease. */
 export type ReleaseChange = QueryDeepPartialEntity<Release> & { status?: ReleaseStatus };
 
-/** A release whose lease has expired. */
 export type ExpiredRelease = Pick<Release, 'id' | 'attempt' | 'stage'>;
 
 export type Bundle = Pick<ReleaseArtifact, 'releaseId' | 'hash' | 'bytes'> & { publishedAt: Date };
 
-/** Releases per statement. */
 const DELETED_MAX = 1_000;
 
-/** Expiry of a lease that starts now, by the database's clock, which all workers share. */
+/** Uses the database's clock, which all workers share. */
 export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
 }
 
-/** Time until a queued release is enqueued again: four leases, because a queue can be busy. */
+/** Four leases, because a queue can be busy. */
 export function queueDeadlineSql(leaseMs: number): string {
   return leaseExpirySql(4 * leaseMs);
 }
 
-/** Returns SQL for releases whose lease has expired; skips rows that another transaction has locked. */
+/** Skips rows that another transaction has locked. */
 function expired(condition: string): string {
   return `id IN (SELECT id FROM releases WHERE ${condition} AND lease_until < now() FOR UPDATE SKIP LOCKED)`;
 }
 
-/** Returns the columns of a release without a worker. Removes scan credentials as soon as the status is final. */
+/** Removes scan credentials as soon as the status is final. */
 function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
   return {
     status,
@@ -60,7 +57,6 @@ function endOfLease(status: ReleaseStatus): QueryDeepPartialEntity<Release> {
 const ACCOUNT_RELEASES = `namespaces n JOIN servers s ON s.namespace_id = n.id JOIN releases r ON r.server_id = s.id
   WHERE n.account_id = a.id`;
 
-/** Guarded changes of releases, and reads of columns that are not selected by default. */
 @AccountQuotas({
   counts: {
     releases: `SELECT count(*) FROM ${ACCOUNT_RELEASES}`,
@@ -92,10 +88,7 @@ export class ReleasesRepository {
       .getOne();
   }
 
-  /**
-   * Finds the bundle of a server's current release, or else of its latest successful one with a bundle. @throws
-   * NotFoundError
-   */
+  /** The bundle of the current release, or else of the latest successful one with a bundle. @throws NotFoundError */
   async findBundle(serverId: string): Promise<Bundle> {
     const [bundle] = await this.database.query<Bundle[]>(
       `SELECT r.id AS "releaseId", a.hash, a.bytes, r.updated_at AS "publishedAt"
@@ -120,8 +113,8 @@ export class ReleasesRepository {
   }
 
   /**
-   * Inserts a release with the status QUEUED, created now rather than at the start of the transaction, which might have
-   * waited for the server's lock. The sweeper enqueues it again if no worker claims it within four leases.
+   * The release is created now rather than at the start of the transaction, which might have waited for the server's
+   * lock.
    */
   async insertQueued(release: QueryDeepPartialEntity<Release>, tx: EntityManager): Promise<void> {
     const leaseUntil = () => queueDeadlineSql(this.leaseMs);
@@ -146,7 +139,7 @@ export class ReleasesRepository {
     return raw;
   }
 
-  /** Sets a release that waits for authorization to WORKING. @returns its next attempt; null if it did not wait */
+  /** @returns the next attempt; null if the release did not wait for authorization */
   async resume(id: string): Promise<number | null> {
     const { raw } = (await this.database.manager
       .createQueryBuilder()
@@ -165,7 +158,7 @@ export class ReleasesRepository {
     return raw[0]?.attempt ?? null;
   }
 
-  /** Changes a release on behalf of its worker. @returns false, with nothing changed, if the worker lost its lease */
+  /** @returns false, with nothing changed, if the worker lost its lease */
   async updateHeld(
     { releaseId: id, attempt, holder: leaseHolder }: Claim,
     change: ReleaseChange,
@@ -181,21 +174,18 @@ export class ReleasesRepository {
     return Boolean(affected);
   }
 
-  /** Extends a lease. @returns false if it was lost */
+  /** @returns false if the lease was lost */
   renewLease(claim: Claim): Promise<boolean> {
     return this.updateHeld(claim, { leaseUntil: () => leaseExpirySql(this.leaseMs) });
   }
 
-  /** Releases a lease for the next attempt. @returns false if it was lost */
+  /** The next attempt can claim the release. @returns false if the lease was lost */
   handBackLease(claim: Claim): Promise<boolean> {
     const leaseUntil = () => queueDeadlineSql(this.leaseMs);
     return this.updateHeld(claim, { attempt: claim.attempt + 1, leaseHolder: null, leaseUntil });
   }
 
-  /**
-   * Closes the database connection if this transaction idles for longer than a lease, so that a frozen worker holds no
-   * row locks.
-   */
+  /** A frozen worker then holds no row locks for longer than a lease. */
   async limitIdleTime(tx: EntityManager): Promise<void> {
     await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${Math.round(this.leaseMs)}`);
   }
@@ -204,7 +194,7 @@ export class ReleasesRepository {
     await tx.query('UPDATE releases SET snapshot = $2::jsonb WHERE id = $1', [id, JSON.stringify(snapshot)]);
   }
 
-  /** Starts the next attempt of releases whose worker died (`wasHeld`) or whose job was lost. */
+  /** Restarts releases whose worker died (`wasHeld`) or whose job was lost. */
   async startNextAttempts(): Promise<(ExpiredRelease & { wasHeld: boolean })[]> {
     const [rows] = await this.database.query<[(ExpiredRelease & { wasHeld: boolean })[]]>(
       `UPDATE releases SET attempt = attempt + 1, lease_holder = NULL, lease_until = ${queueDeadlineSql(this.leaseMs)},
@@ -217,7 +207,7 @@ export class ReleasesRepository {
     return rows;
   }
 
-  /** Sets releases to INTERNAL_ERROR whose workers died more than `recoveriesMax` times. */
+  /** Sets INTERNAL_ERROR after more than `recoveriesMax` deaths of workers. */
   async failUnrecoverable(recoveriesMax: number, tx: EntityManager): Promise<ExpiredRelease[]> {
     const [rows] = await tx.query<[ExpiredRelease[]]>(
       `UPDATE releases SET status = 'INTERNAL_ERROR', lease_holder = NULL, lease_until = NULL, updated_at = now(),

@@ -37,7 +37,7 @@ export class ReleasesService {
     private readonly serverUrlsService: ServerUrlsService,
   ) {}
 
-  /** Returns a page of a server's releases, newest first, without logs (Spec 4.6). @param caller null: without setup links */
+  /** Lists the newest releases first, without logs (Spec 4.6). @param caller null: without setup links */
   async list(server: ServerRef, caller: Caller | null, query: PageQueryDto): Promise<ReleaseListDto> {
     const where = { serverId: server.id };
     const { rows, pagination } = await readPage(query, this.releaseRepository.countBy(where), (page) =>
@@ -46,7 +46,7 @@ export class ReleasesService {
     return { releases: await this.toDtos(rows, server, caller), pagination };
   }
 
-  /** Returns a release with its log. @param id its id, or `latest` @throws NotFoundError */
+  /** @param id of the release, or `latest` @throws NotFoundError */
   async get(server: ServerRef, caller: Caller | null, id: string): Promise<ReleaseDetailDto> {
     const release = await this.find(server, id);
     const [dto, logs] = await Promise.all([
@@ -56,7 +56,7 @@ export class ReleasesService {
     return { ...dto, logs: logs.map(toReleaseLogDto) };
   }
 
-  /** Finds a release. @param id its id, or `latest` @throws NotFoundError */
+  /** @param id of the release, or `latest` @throws NotFoundError */
   async find(server: ServerRef, id: string): Promise<Release> {
     const where = { serverId: server.id, ...(id === 'latest' ? {} : { id }) };
     const isId = id === 'latest' || isUUID(id);
@@ -66,8 +66,8 @@ export class ReleasesService {
   }
 
   /**
-   * Returns the log of a release, in order, with the setup link for callers that may use it. @param after the `seq`
-   * before the first line
+   * Lists the lines in order, with the setup link for callers that may use it. @param after the `seq` before the first
+   * line
    */
   async logsOf(releaseId: string, server: ServerRef, caller: Caller | null, after?: string): Promise<ReleaseLog[]> {
     const lines = await this.releaseLogsRepository.linesOf(releaseId, after);
@@ -77,7 +77,7 @@ export class ReleasesService {
     return lines.map((line) => ({ ...line, message: line.message.replace(RELEASE_SETUP_PAGE, () => setupUrl) }));
   }
 
-  /** Returns the member `mcpUrl`, unless the release is a bundle and bundles do not run here. */
+  /** Left out for a bundle if bundles do not run here. */
   mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
     return this.serverUrlsService.remoteTypes.includes(type) ? { mcpUrl: this.serverUrlsService.run(slug) } : {};
   }
@@ -87,10 +87,7 @@ export class ReleasesService {
     return dto;
   }
 
-  /**
-   * Returns the link on which a server is authorized for all its callers; not for grantees. Null without a pending
-   * authorization.
-   */
+  /** The link authorizes the server for all its callers, so grantees get none. Null without a pending authorization. */
   private async setupUrl({ id, namespace }: ServerRef, caller: Caller | null): Promise<string | null> {
     const holder = !caller || caller.grant ? null : linkHolderOf(caller, namespace);
     return holder && this.authorizationsService.openLink({ kind: 'server', id }, holder);
@@ -101,7 +98,6 @@ export class ReleasesService {
     const failed = releases.filter(({ status }) => isFailure(status));
     const errors = await this.releaseLogsRepository.lastErrors(failed.map(({ id }) => id));
     const names = await this.releasesRepository.accountNames(releases.flatMap(({ createdBy }) => createdBy ?? []));
-    // Only the newest release can wait.
     const waits = releases.some(({ status }) => status === 'AUTH_REQUIRED');
     const setupUrl = waits ? await this.setupUrl(server, caller) : null;
     return releases.map((release) => {

@@ -20,17 +20,16 @@ export interface OffersChanged {
 export interface ReleaseCurrent {
   serverId: string;
   slug: string;
-  /** The current release. */
   releaseId: string;
 }
 
-/** Stored configuration values. Header names are lower-case. */
+/** Header names are lower-case. */
 export interface StoredValues {
   headers: Record<string, string>;
   query: [name: string, value: string][];
 }
 
-/** A form field for one configuration value of a server. `fault` describes the stored value. */
+/** `fault` describes the stored value. */
 export interface RunFormField extends SetupField {
   place: 'headers' | 'query';
   name: string;
@@ -41,7 +40,7 @@ export interface RunFormField extends SetupField {
 /** Stands for the setup link in the stored log of a release. Only callers that may use the link receive it. */
 export const RELEASE_SETUP_PAGE = 'setupUrl of the release';
 
-/** Returns the `seq` of a line in the log of a release; the start of the log for an invalid position. */
+/** The start of the log for an invalid position. */
 export function toLogPosition(after: string | undefined): string {
   return after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
 }

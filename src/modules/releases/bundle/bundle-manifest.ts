@@ -22,7 +22,7 @@ interface Property {
   isRequired: boolean;
 }
 
-/** An object schema under construction. A map, because publishers choose the names. */
+/** A map, because publishers choose the names. */
 interface Nested {
   properties: Map<string, Nested | Property>;
   isRequired: boolean;
@@ -46,8 +46,8 @@ export interface BundleFacts {
 const MANIFEST = 'manifest.json';
 
 /**
- * Reads the manifest of an MCPB bundle (versions 0.1 to 0.4, and its predecessor DXT) and checks what an installation
- * needs: name, version, start command, and the file to start. Unknown members are ignored.
+ * Reads versions 0.1 to 0.4, and the predecessor DXT, and checks what an installation needs: name, version, start
+ * command, and the file to start. Unknown members are ignored.
  *
  * @throws InvalidInputError naming the problem and what to do; InvalidArchiveError
  */
@@ -112,7 +112,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
   return manifest;
 }
 
-/** Returns the runtime, derived as published tools do. Bundles of uv are Python. */
+/** Derived as published tools do. Bundles of uv are Python. */
 function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRuntime {
   if (/(?:^|[\\/])bun(?:\.exe)?$/.test(command)) return 'bun';
   if (type === 'uv') return 'python';
@@ -121,7 +121,6 @@ function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRunti
   throw fault('server.type must be "node", "python", "binary", "bun" or "uv"');
 }
 
-/** Turns an error of a part into one of the manifest. */
 function inManifest<T>(read: () => T): T {
   try {
     return read();
@@ -146,8 +145,8 @@ function fault(text: string): InvalidInputError {
 }
 
 /**
- * Converts the `user_config` of a bundle to a JSON Schema, as published tools do: dotted names become nested objects,
- * files and directories strings, and `multiple` a list. `sensitive` is kept as `x-sensitive`.
+ * As published tools do: dotted names become nested objects, files and directories strings, and `multiple` a list.
+ * `sensitive` is kept as `x-sensitive`.
  *
  * @returns `{}` without values
  * @throws InvalidInputError naming the invalid entry

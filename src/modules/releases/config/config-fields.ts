@@ -3,9 +3,8 @@
  * the upstream.
  *
  * `x-from` names the header or query parameter in which a caller sends a value, `x-to` the one that the upstream
- * receives; without them it is a query parameter of the property's name. Objects with properties are flattened
- * (`db.host`). Nothing else of the request is passed on, and an empty value counts as not sent. Hosted modules receive
- * their values in the query of the worker's URL.
+ * receives; without them it is a query parameter of the property's name. Nothing else of the request is passed on, and
+ * an empty value counts as not sent. Hosted modules receive their values in the query of the worker's URL.
  *
  * Types and allowed values are checked here. Other keywords need the whole schema, which is compiled in a thread
  * (`config-values.job.ts`); namespaces take turns. Error messages name the field, never the value, which might be
@@ -24,16 +23,15 @@ interface CallerConfig {
   query: URLSearchParams;
 }
 
-/** The values for the upstream, and the problems that prevent the call. */
 export interface MappedConfig {
   headers: Record<string, string>;
   query: [name: string, value: string][];
-  /** Names of required values that are not sent and have no default. */
+  /** Required values that are not sent and have no default. */
   missing: { headers: string[]; query: string[] };
   faults: ConfigFault[];
 }
 
-/** A problem of a value. The message never contains the value, which might be secret. */
+/** The message never contains the value, which might be secret. */
 interface ConfigFault {
   /** Null if it concerns several values together. */
   from: ConfigPlace | null;
@@ -48,7 +46,6 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
  */
 export type ConfigKind = 'external' | 'hosted' | 'stdio';
 
-/** A validated schema of the values each caller of a release sends. */
 export interface ConfigSchema {
   type: 'object';
   properties: Record<string, unknown>;
@@ -56,14 +53,13 @@ export interface ConfigSchema {
   [member: string]: unknown;
 }
 
-/** Where a value is sent: a header (names in any case) or a query parameter. */
 export interface ConfigPlace {
   place: 'header' | 'query';
   name: string;
 }
 
 export interface ConfigField {
-  /** Property names from the root to the value; more than one in nested objects. */
+  /** The names lead from the root to the value; only nested objects have more than one. */
   path: string[];
   /** `json` for arrays, objects and mixed types. */
   type: 'string' | 'number' | 'integer' | 'boolean' | 'json';
@@ -73,7 +69,6 @@ export interface ConfigField {
   /** The allowed values as strings; undefined for any. */
   allowed?: ReadonlySet<string>;
   from: ConfigPlace;
-  /** The name in `from`, in lower case. */
   headerKey: string;
   to: ConfigPlace;
   /** The property as it was published, for title and description. */
@@ -82,13 +77,13 @@ export interface ConfigField {
   root: ConfigSchema;
 }
 
-/** Keywords that {@link mapConfig} applies to single values, and annotations. Others need the whole schema's validator. */
+/** Other keywords need the whole schema's validator. */
 const PLAIN = new Set([
   ...['type', 'properties', 'required', 'enum', 'default', 'title', 'description', 'examples', 'x-from', 'x-to'],
   ...['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly', 'additionalProperties'],
 ]);
 
-/** Schemas as JSON for the thread; null if no keyword needs the validator of the whole schema. */
+/** Null if no keyword needs the validator of the whole schema. */
 const schemaJson = new WeakMap<ConfigSchema, string | null>();
 
 function isPlain(schema: Record<string, unknown>): boolean {
@@ -99,17 +94,15 @@ function isPlain(schema: Record<string, unknown>): boolean {
   );
 }
 
-/** A job of the thread that runs tenants' work. */
 const VALUES = 'modules/releases/config/config-values.job.js';
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean']);
 
-/** Returns the fields of a schema, in its order. */
 export function configFields(schema: ConfigSchema, kind: ConfigKind): ConfigField[] {
   return fieldsBelow(schema, { path: [], isAroundRequired: true, kind, root: schema });
 }
 
-/** Returns the paths of all values of a schema, in its order. Kinds differ in which properties are values. */
+/** Lists the paths in the order of the schema. Kinds differ in which properties are values. */
 export function configOrder(schema: Record<string, unknown>): string[] {
   const kinds = ['hosted', 'external'] as const;
   const fields = kinds.flatMap((kind) => configFields({ properties: {}, ...schema, type: 'object' }, kind));
@@ -150,10 +143,7 @@ function fieldsBelow(schema: Record<string, unknown>, { path, isAroundRequired, 
   });
 }
 
-/**
- * Returns a plain type, even if it is combined with `null`. Without a type it follows from `enum`, `const` or
- * `default`.
- */
+/** A type combined with `null` is plain too. Without a type it follows from `enum`, `const` or `default`. */
 function typeOf({
   type,
   enum: values,
@@ -167,7 +157,6 @@ function typeOf({
   return TYPES.has(typeof sample) ? (typeof sample as ConfigField['type']) : 'json';
 }
 
-/** Returns a value as a string; undefined if it has another type. */
 export function textOf(value: unknown, type: ConfigField['type']): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (type === 'json') return JSON.stringify(value);
@@ -183,7 +172,7 @@ function placeOf(value: unknown): ConfigPlace | null {
 }
 
 /**
- * Maps the values of a request to those for the upstream. Use the result only if `missing` and `faults` are empty.
+ * Use the result only if `missing` and `faults` are empty.
  *
  * @param namespaceId of the server; its schema is compiled in the turn of that namespace
  * @returns a promise only for a schema with more than types and allowed values
@@ -222,7 +211,7 @@ export function mapConfig(
   return faultsTogether(schema, fields, values, namespaceId).then((together) => ({ ...mapped, faults: together }));
 }
 
-/** Checks values of the right types against the whole schema: lengths, ranges, patterns, formats, conditions. */
+/** Lengths, ranges, patterns, formats and conditions need the whole schema. */
 async function faultsTogether(
   schema: string,
   fields: readonly ConfigField[],
@@ -243,7 +232,7 @@ async function faultsTogether(
   });
 }
 
-/** Returns the requirement that a value violates, as the end of a message; null if it is valid. */
+/** The end of a message; null for a valid value. */
 function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';

@@ -65,7 +65,6 @@ export function requireConfigSchema(value: unknown, kind: ConfigKind): { schema:
 }
 
 function requireField(field: ConfigField, kind: ConfigKind, warnings: string[]): void {
-  // Names with other characters are quoted, so that the message shows them.
   const names = field.path.map((name) => (/^[\w-]{1,64}$/.test(name) ? name : quote(name)));
   const path = `configSchema.properties.${names.join('.')}`;
   if (!isObject(field.schema)) throw new InvalidInputError(`${path} must be an object`);
@@ -131,7 +130,7 @@ function requireEnforceable(schema: ConfigSchema, warnings: string[]): void {
   }
 }
 
-/** Rejects a required name without a property, which would make every call fail. */
+/** A required name without a property would make every call fail. */
 function requireRequired({ required, properties }: ConfigSchema): void {
   if (required === undefined) return;
   if (!Array.isArray(required)) throw new InvalidInputError('configSchema.required must be an array');

@@ -3,14 +3,11 @@ import { schemaValidator, type SchemaFault } from '../../../platform/json-schema
 
 interface ConfigText {
   path: string[];
-  /** The type of its field; all but `string` are JSON. */
   type: string;
   text: string;
 }
 
 /**
- * Runs in the thread for tenants' work: finds the problems of a configuration.
- *
  * @param schema as JSON
  * @returns null if the validation takes too long; no problems if a stored schema cannot be compiled
  */

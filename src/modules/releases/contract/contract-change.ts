@@ -6,7 +6,6 @@ import type { Stage } from '../release-state.js';
 export const changeLevels = ['compatible', 'risky', 'breaking'] as const;
 export type ChangeLevel = (typeof changeLevels)[number];
 
-/** Log lines about the changes of one release. */
 const LINES_MAX = 50;
 
 interface LineContext {
@@ -15,19 +14,17 @@ interface LineContext {
   since: string;
 }
 
-/** Highest level of a list of changes; `none` for an empty one. */
 export const contractSummaries = ['none', ...changeLevels] as const;
 export type ContractSummary = (typeof contractSummaries)[number];
 
-/** Origin of the changes: a release that became current, or a rescan of the current one. */
+/** A release that became current, or a rescan of the current one. */
 export const contractFinders = ['release', 'rescan'] as const;
 export type ContractFinder = (typeof contractFinders)[number];
 
 export interface ContractChange {
-  /** Kind of change, such as `tool_removed`, `now_required`. */
   kind: string;
   level: ChangeLevel;
-  /** The tool; null for a resource or a prompt. */
+  /** Null for a resource or a prompt. */
   tool: string | null;
   /** The location in the tool, `inputSchema.city`, or another item, `prompts.review`. Null for a whole tool. */
   path: string | null;
@@ -35,12 +32,10 @@ export interface ContractChange {
   message: string;
 }
 
-/** Returns the highest level among the changes. */
 export function summaryOf(changes: ContractChange[]): ContractSummary {
   return [...changeLevels].reverse().find((level) => changes.some((change) => change.level === level)) ?? 'none';
 }
 
-/** Returns log lines about changes: a summary, then one line per change. */
 export function contractLines(changes: ContractChange[], { stage, since }: LineContext): LogLine[] {
   if (changes.length === 0) return [];
   const counts = [...changeLevels]

@@ -24,12 +24,10 @@ export const contractChangeKinds: readonly string[] = [
   ...schemaChangeKinds,
 ];
 
-/** A new contract compared with the current one. */
 export interface ContractComparison extends Pick<ReleaseContract, 'previousReleaseId' | 'hash' | 'changes'> {
   isSame: boolean;
 }
 
-/** Compares the contract of `next` with that of the current release. */
 export function compareContracts(current: ServerSnapshot | null, next: ServerSnapshot): ContractComparison {
   const contract = contractOf(next);
   const hash = hashOf(contract);
@@ -39,9 +37,7 @@ export function compareContracts(current: ServerSnapshot | null, next: ServerSna
   return { previousReleaseId, hash, changes: contractChanges(before, contract), isSame: hashOf(before) === hash };
 }
 
-/**
- * Returns the differences of two contracts, breaking ones first. A list that is unknown in one of them is not compared.
- */
+/** Breaking changes come first. A list that is unknown in one of the contracts is not compared. */
 export function contractChanges(before: Contract, after: Contract): ContractChange[] {
   const changes = [
     ...toolChanges(before.tools, after.tools),
@@ -99,7 +95,7 @@ function outputChanges(old: unknown, now: unknown): Omit<ContractChange, 'tool'>
     : [{ kind: 'output_schema_added', level: 'compatible', path, message: 'An output schema was added.' }];
 }
 
-/** Differences of strings that models follow, which makes them risky. */
+/** Models follow these strings, so their changes are risky. */
 function textChanges(old: JsonObject, now: JsonObject): Pick<ContractChange, 'kind' | 'level' | 'message'>[] {
   const rules = [
     ['description', 'description_changed', 'Its description changed, which models read.'],

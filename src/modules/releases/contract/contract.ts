@@ -1,14 +1,12 @@
 /**
- * The contract of a release: everything that its callers depend on, in canonical form. It has tools with schemas and
+ * The contract of a release: everything that its callers depend on, in canonical form: tools with schemas and
  * annotations, resources, templates and prompts, including the strings that models read; not icons and `_meta`.
  *
  * Schemas that spell the same constraints differently are equal: annotations and defaults of the dialect are removed,
  * sets are sorted, `const` becomes `enum`, and `anyOf` with null a list of types. Equal contracts have the same hash
- * (SHA-256 of the canonical JSON). `contract-diff.ts` compares two contracts, and `release-contracts.ts` stores the
- * changes of each version.
+ * (SHA-256 of the canonical JSON).
  *
- * An unknown list (null) is not compared. The functions are recursive: the security check has limited the depth of
- * schemas.
+ * The functions are recursive: the security check has limited the depth of schemas.
  */
 import { createHash } from 'node:crypto';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
@@ -18,7 +16,6 @@ import { SCHEMA_MAPS } from '../../../platform/json-schema/references.js';
 /** Keywords that neither constrain values nor reach models. */
 const NOISE = new Set(['$schema', '$id', '$comment', '$anchor', 'examples', 'example']);
 
-/** Keywords that hold one schema. */
 const ONE = new Set([
   'items',
   'additionalProperties',
@@ -32,7 +29,6 @@ const ONE = new Set([
   'else',
 ]);
 
-/** Keywords that hold a list of schemas. */
 const LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 
 export type Items = Map<string, JsonObject>;
@@ -45,7 +41,6 @@ export interface Contract {
   prompts: Items | null;
 }
 
-/** Returns the contract of a release, without icons and `_meta`. */
 export function contractOf({ tools, resources, resourceTemplates, prompts }: ServerSnapshot): Contract {
   return {
     tools: itemsOf(tools, 'name', ['title', 'description', 'inputSchema', 'outputSchema', 'annotations']),
@@ -55,7 +50,7 @@ export function contractOf({ tools, resources, resourceTemplates, prompts }: Ser
   };
 }
 
-/** Returns the SHA-256 in hex; equal for equal contracts. */
+/** Returns the SHA-256 in hex. */
 export function hashOf(contract: Contract): string {
   const lists = Object.entries(contract).map(([list, items]: [string, Items | null]) => [list, items && [...items]]);
   return createHash('sha256').update(canonicalJson(lists)).digest('hex');
@@ -82,7 +77,7 @@ function canonicalMember(member: string, value: unknown): unknown {
   );
 }
 
-/** Returns a JSON Schema in canonical form. Recursive: the caller limits the depth. */
+/** Recursive: the caller limits the depth. */
 export function canonicalSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema)
@@ -108,7 +103,6 @@ function canonicalValue(keyword: string, value: unknown): unknown {
   return value;
 }
 
-/** Returns the distinct values, sorted by their canonical JSON. */
 function sortedSet(values: unknown[]): unknown[] {
   const byText = new Map(values.map((value) => [canonicalJson(value), value]));
   return [...byText.keys()].sort().map((text) => byText.get(text));

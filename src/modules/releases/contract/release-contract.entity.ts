@@ -9,13 +9,12 @@ import {
   type ContractSummary,
 } from './contract-change.js';
 
-/** A version of a server's contract, with its changes from the previous one. */
 @Entity('release_contracts')
 @Index('release_contracts_newest', ['serverId', 'seq'])
 @Check('release_contracts_found_by', `"found_by" IN (${contractFinders.map((finder) => `'${finder}'`).join(', ')})`)
 @Check('release_contracts_summary', `"summary" IN (${contractSummaries.map((summary) => `'${summary}'`).join(', ')})`)
 export class ReleaseContract {
-  /** Insertion order. A string, because a bigint does not fit a number. */
+  /** A string, because a bigint does not fit a number. */
   @PrimaryColumn({ type: 'bigint', generated: 'identity', generatedIdentity: 'ALWAYS' })
   seq: string;
 

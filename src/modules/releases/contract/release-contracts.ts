@@ -9,14 +9,11 @@ import type { ContractVersionListDto } from './contract-changes.dto.js';
 import { compareContracts, type ContractComparison } from './contract-diff.js';
 import { ReleaseContract } from './release-contract.entity.js';
 
-/** Stored changes of one version, and the length of their paths. */
 const CHANGES_MAX = 200;
 const PATH_CHARS_MAX = 300;
 
-/** Stored versions of one server; older ones are deleted. */
 const VERSIONS_MAX = 500;
 
-/** Compares and stores the contracts of servers. */
 @Injectable()
 export class ReleaseContracts {
   constructor(
@@ -28,7 +25,7 @@ export class ReleaseContracts {
     return compareContracts(await this.serverReleasesService.currentOf(serverId), snapshot);
   }
 
-  /** Stores a version in the transaction that makes it current. */
+  /** The transaction makes the version current. */
   async record(
     { serverId, releaseId, foundBy }: Pick<ReleaseContract, 'serverId' | 'releaseId' | 'foundBy'>,
     { previousReleaseId, hash, changes }: ContractComparison,
@@ -56,7 +53,7 @@ export class ReleaseContracts {
     if (newestExpired) await tx.delete(ReleaseContract, { serverId, seq: LessThanOrEqual(newestExpired.seq) });
   }
 
-  /** Returns a page of versions, newest first. */
+  /** Lists the newest versions first. */
   async list(server: ServerRef, query: PageQueryDto): Promise<ContractVersionListDto> {
     const where = { serverId: server.id };
     const { rows, pagination } = await readPage(query, this.releaseContractRepository.countBy(where), (page) =>

@@ -3,7 +3,7 @@ import { resolveRef } from '../../../platform/json-schema/references.js';
 import { quote } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
 
-/** Use of a schema: callers send input and read output. */
+/** Callers send input and read output. */
 export type Direction = 'input' | 'output';
 
 export interface SchemaChange {
@@ -44,10 +44,9 @@ export const schemaChangeKinds = Object.keys(levels) as SchemaChangeKind[];
 const PLACES_MAX = 2_000;
 const DEPTH_MAX = 16;
 
-/** Members, names and values that use up another place. */
+/** Members that use up another place. */
 const ENTRIES_OF_PLACE = 100;
 
-/** Differences after which the comparison stops. */
 const CHANGES_MAX = 1_000;
 
 /** Keywords with a bound; true if a higher bound allows less. */
@@ -64,10 +63,8 @@ const BOUNDS = new Map([
   ['maxProperties', false],
 ]);
 
-/** Keywords that allow less when present. */
 const RESTRICTIONS = new Set(['pattern', 'format', 'multipleOf', 'uniqueItems', 'contentEncoding', 'contentMediaType']);
 
-/** Keywords that are compared by meaning; others only for equality. */
 const UNDERSTOOD = new Set([
   ...BOUNDS.keys(),
   ...RESTRICTIONS,
@@ -75,7 +72,7 @@ const UNDERSTOOD = new Set([
   ...['$defs', 'definitions', '$ref'],
 ]);
 
-/** Returns the differences of two canonical schemas. @param path of the schema */
+/** Compares canonical schemas. @param path of the schema */
 export function schemaChanges(before: unknown, after: unknown, direction: Direction, path: string): SchemaChange[] {
   if (canonicalJson(before) === canonicalJson(after)) return [];
   const changes = new SchemaDiff(before, after, direction).compareAt(before, after, path, 0);
@@ -211,7 +208,7 @@ class SchemaDiff {
   }
 }
 
-/** Returns the allowed types; null for any. `number` includes `integer`. */
+/** Null for any type. `number` includes `integer`. */
 function typesOf({ type }: JsonObject): Set<unknown> | null {
   if (type === undefined) return null;
   const types = new Set<unknown>([type].flat());
@@ -227,12 +224,12 @@ function typeText({ type }: JsonObject): string {
   return type === undefined ? 'any' : [type].flat().map(String).join(' or ').slice(0, 80);
 }
 
-/** Returns the allowed values as JSON; null for any. */
+/** Values are JSON; null allows any value. */
 function valuesOf(schema: JsonObject): Set<string> | null {
   return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
 }
 
-/** Returns member schemas by name; `{}` for a member that is only required. */
+/** `{}` for a member that is only required. */
 function membersOf({ properties, required }: JsonObject): Map<string, unknown> {
   const requiredEntries = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
   return new Map([...requiredEntries, ...(isObject(properties) ? Object.entries(properties) : [])]);

@@ -13,13 +13,13 @@ import type { ModuleCheckAnswer } from './module-check.process.js';
 /** A module of 10 MB takes 2 to 5 s and less than 256 MB; a single literal of data takes several times as much. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 15_000 };
 
-/** Checks modules in a child process, so that a large one does not block this process. */
+/** A child process, so that a large module does not block this process. */
 @Injectable()
 export class ModuleChecks {
   private last: Promise<unknown> = Promise.resolve();
 
   /**
-   * Reads the exports and the form of the module in a file. Checks run one at a time, because each can use a whole CPU.
+   * Checks run one at a time, because each can use a whole CPU.
    *
    * @throws InvalidModuleError, including for a module beyond the limits; the signal's reason if it aborts the check
    */
@@ -30,13 +30,13 @@ export class ModuleChecks {
   }
 }
 
-/** The result of a check: log lines, and the hosting request that the module confirms. */
+/** The hosting request is the one that the module confirms. */
 interface Checked {
   lines: LogLine[];
   hosting?: HostingRequest;
 }
 
-/** Checks the published URL, bundle or module, without running it. */
+/** Checks the release without running it. */
 @Injectable()
 export class DeployStage implements ReleaseStage {
   constructor(
@@ -103,7 +103,6 @@ export class DeployStage implements ReleaseStage {
         hosting: effective,
       };
     } finally {
-      // Cancels the check after a lost lease.
       leaving.abort();
     }
   }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { checkModule, type ModuleFacts } from '../../../hosting/hosted-module.js';
 import { InvalidModuleError } from '../../../hosting/hosting.errors.js';
 
-/** The message of the process, which checks the module file of its first argument, and exits. */
+/** The process checks the module file of its first argument, and exits. */
 export type ModuleCheckAnswer = { facts: ModuleFacts } | { refused: string };
 
 // Only the parent stops this process: a signal to the whole process group must not look like an error of the module.

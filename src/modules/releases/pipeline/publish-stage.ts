@@ -6,7 +6,6 @@ import type { Release } from '../release.entity.js';
 import type { ReleaseStage, StageOutcome } from '../release-lease.js';
 import { ReleaseSwitch } from '../release-switch.js';
 
-/** Sets the release as current, and logs the changes for callers of the server. */
 @Injectable()
 export class PublishStage implements ReleaseStage {
   constructor(

@@ -4,12 +4,10 @@
  *
  * The outcome of a stage and the name of the next one are written in one transaction, under the lease of this worker.
  * After a crash, the release resumes in the same stage (`release-sweeper.ts`), and a duplicate run does no work twice.
- * Statuses: `release-state.ts`.
  *
- * Topics: `releases.changed` and `servers.deleted` renew the lease, so that work on a cancelled or deleted release
- * stops immediately; `releases.changed` is also published after each write. An unexpected error sets INTERNAL_ERROR
- * with a message for the publisher; only the operator's log has the cause. While the database is unavailable, the job
- * is retried.
+ * `releases.changed` and `servers.deleted` renew the lease, so that work on a cancelled or deleted release stops
+ * immediately. An unexpected error sets INTERNAL_ERROR with a message for the publisher; only the operator's log has
+ * the cause. While the database is unavailable, the job is retried.
  */
 import { randomUUID } from 'node:crypto';
 import { Processor, WorkerHost } from '@nestjs/bullmq';
@@ -33,7 +31,6 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   private readonly logger = new Logger('releases');
   private readonly running = new Map<string, ReleaseLease>();
   private readonly results: LabeledCounter<'status'>;
-  /** True once this process accepts no more releases. */
   isStopping = false;
 
   constructor(
@@ -49,13 +46,12 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     this.results = metrics.labeledCounter('slipway_releases_total', help, { status: statusesAfterWork });
   }
 
-  /** Renews a lease when its release changes, so that work on a cancelled or deleted one stops immediately. */
   async onModuleInit(): Promise<void> {
     await this.pubSub.subscribe('releases.changed', ({ id }) => void this.running.get(id)?.renew());
     await this.pubSub.subscribe('servers.deleted', () => this.running.forEach((lease) => void lease.renew()));
   }
 
-  /** Hands releases back at shutdown, so that they do not wait for the sweeper. */
+  /** Releases that are handed back do not wait for the sweeper. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     await Promise.allSettled(
@@ -67,8 +63,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
   }
 
   /**
-   * Runs the remaining stages of a release. Does nothing if another worker holds it, it is finished, or its account has
-   * no free slot.
+   * Does nothing if another worker holds the release, it is finished, or its account has no free slot.
    *
    * @throws if the database is unavailable, so that the queue retries
    */
@@ -100,10 +95,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     }
   }
 
-  /**
-   * Enqueues the account's next releases; if that fails, the sweeper does. A release that is handed back keeps its
-   * slot.
-   */
+  /** If this fails, the sweeper does it. A release that is handed back keeps its slot. */
   private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
     try {
@@ -113,7 +105,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     }
   }
 
-  /** Writes the outcome of a stage. @returns true if another stage is due */
+  /** @returns true if another stage is due */
   private async conclude(lease: ReleaseLease, stage: Stage, outcome: StageOutcome, names: LogNames): Promise<boolean> {
     const { change = {}, lines = [], inTransaction } = outcome;
     if (change.status !== undefined) {

@@ -3,9 +3,7 @@
  * upstreams that never respond occupy only the slots of their own account.
  *
  * A slot is a row of `releases` with a lease. A release without a free slot waits with `lease_until = 'infinity'` and
- * without a job; the worker that finishes a release of the account enqueues the oldest waiting ones. An advisory lock
- * on the account guards the count of its slots: a release either sees a slot that becomes free, or is found by the
- * worker that frees it.
+ * without a job; the worker that finishes a release of the account enqueues the oldest waiting ones.
  *
  * A dead worker keeps its slot until its lease expires.
  */
@@ -17,25 +15,22 @@ import { SERVER_NAMES, type LogNames } from '../../../platform/telemetry/log-nam
 import { leaseExpirySql, queueDeadlineSql, type Claim } from '../releases.repository.js';
 import type { RunReleaseJob } from '../releases.queue.js';
 
-/** Concurrent releases of one account in all workers together; a worker runs 8 of any accounts. */
+/** Counts all workers together; a worker runs 8 releases of any accounts. */
 const ACCOUNT_SLOTS = 3;
 
-/** `lease_until` of a release without a job, which waits for a slot of its account. */
 const WAITS = `'infinity'`;
 
 const WITH_ACCOUNT = `releases r JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
-/** A dead worker keeps its slot until its lease expires. */
 function freeSlots(accountId: string): string {
   return `(SELECT GREATEST(0, ${ACCOUNT_SLOTS} - count(*)) FROM ${WITH_ACCOUNT}
     WHERE n.account_id = ${accountId} AND r.status = 'WORKING' AND r.lease_holder IS NOT NULL AND r.lease_until >= now())`;
 }
 
-/** A due release that no worker holds; $1 is its id, $2 the attempt. */
+/** $1 is the id, $2 the attempt. */
 const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
   AND (lease_holder IS NULL OR lease_until < now())`;
 
-/** Claims releases for workers, and enqueues waiting ones. */
 @Injectable()
 export class ReleaseSlotsRepository {
   constructor(
@@ -44,9 +39,10 @@ export class ReleaseSlotsRepository {
   ) {}
 
   /**
-   * Claims a due release for a worker, or makes it wait for a slot of its account.
+   * Without a free slot of its account, the release waits.
    *
-   * @returns the server, and the account, whose next release is due when this one finishes; null if it was not claimed
+   * @returns the server, and the account, whose next release is due when this one finishes; null if the release was not
+   * claimed
    */
   async claimSlot(claim: Claim): Promise<Required<Pick<LogNames, 'server' | 'account'>> | null> {
     const { releaseId, attempt, holder } = claim;
@@ -69,7 +65,7 @@ export class ReleaseSlotsRepository {
     });
   }
 
-  /** Sets the account's oldest waiting releases as due, one per free slot. @returns their jobs */
+  /** The oldest releases first, one per free slot. @returns their jobs */
   async endWaits(accountId: string): Promise<RunReleaseJob[]> {
     return this.database.transaction(async (tx) => {
       await lock(accountId, tx);

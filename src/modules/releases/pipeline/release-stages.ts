@@ -8,7 +8,7 @@ import { DeployStage } from './deploy-stage.js';
 import { PublishStage } from './publish-stage.js';
 import { ScanStage } from './scan-stage.js';
 
-/** Fills display name, description and icon from `serverInfo` if the server's owner left them empty. */
+/** Does not change values that the server's owner has set. */
 @Injectable()
 export class MetadataStage implements ReleaseStage {
   constructor(

@@ -10,15 +10,15 @@ import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
-/** Restarts after worker deaths. A release with more fails, because it probably causes them. */
+/** A release with more restarts fails, because it probably causes the deaths of its workers. */
 const RECOVERIES_MAX = 5;
 
-/** Interval at which old releases are deleted, up to 1,000 at a time. */
+/** Up to 1,000 releases at a time. */
 const RETENTION_EVERY_MS = 10 * 60_000;
 
 /**
- * Restarts or fails releases whose lease in Postgres has expired: jobs can be lost with the queue's store, and workers
- * with their machine. Every worker process sweeps; a guarded `UPDATE` gives each release to one of them.
+ * Jobs can be lost with the queue's store, and workers with their machine. Every worker process sweeps; a guarded
+ * `UPDATE` gives each release to one of them.
  */
 @Injectable()
 export class ReleaseSweeper implements OnApplicationBootstrap {
@@ -41,7 +41,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     this.schedule.every('removal of old releases', RETENTION_EVERY_MS, () => this.removeOld(), { immediately: true });
   }
 
-  /** Deletes releases beyond the retention. {@link BlobSweeper} removes their files. */
+  /** {@link BlobSweeper} removes the files. */
   async removeOld(): Promise<void> {
     const deleted = await this.releasesRepository.deleteOld(this.tuning.releaseKeep, this.env.releaseKeepDays);
     if (deleted > 0) this.logger.log(`${deleted} old releases were deleted`);
@@ -68,7 +68,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     );
   }
 
-  /** Finishes releases and logs the reason in one transaction. */
+  /** Writes the status and the logged reason in one transaction. */
   private async finish(end: (tx: EntityManager) => Promise<ExpiredRelease[]>, message: string): Promise<void> {
     const rows = await this.database.transaction(async (tx) => {
       const ended = await end(tx);

@@ -17,7 +17,6 @@ import {
   type ServerFacts,
 } from '../scan/server-facts.js';
 
-/** Reads a server's tools, resources and prompts, and runs the security check. */
 @Injectable()
 export class ScanStage implements ReleaseStage {
   constructor(
@@ -47,7 +46,7 @@ export class ScanStage implements ReleaseStage {
     }
   }
 
-  /** Runs the security check and creates the snapshot. Claims that were not compared with the server never pass it. */
+  /** Claims that were not compared with the server never pass the security check. */
   private async evaluate(
     release: Release,
     facts: ServerFacts,

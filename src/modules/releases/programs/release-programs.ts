@@ -16,15 +16,15 @@ import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
 
-/** Lines of a module during its scan; the rest is dropped. */
+/** Further lines of a module are dropped. */
 const LINES_MAX = 50;
 
-/** Concurrent scans in this process; a scan takes at most ten minutes. */
+/** A scan takes at most ten minutes. */
 const SCANS_MAX = 1_000;
 
 const SCAN_MS_MAX = 10 * 60_000;
 
-/** Log levels by console level. `error` is reserved for the reason why a release failed. */
+/** `error` is reserved for the reason why a release failed. */
 const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
   debug: 'info',
   log: 'info',
@@ -33,11 +33,9 @@ const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
   error: 'warning',
 };
 
-/** Writes what modules print and throw during a scan to the logs of their releases. */
 @Injectable()
 export class ScanTraces {
   private readonly logger = new Logger('releases');
-  /** Lines that are still accepted, and the messages so far, by release. */
   private readonly budgets = growingLru<{ lines: number; seen: Set<string> }>(SCANS_MAX, { ttl: SCAN_MS_MAX });
   private writing: Promise<void> = Promise.resolve();
 
@@ -47,8 +45,8 @@ export class ScanTraces {
   ) {}
 
   /**
-   * Appends the lines and exceptions of a trace to the release's log, in the background. Each message is written once,
-   * because a scan sends several requests. Exceptions of a bundle are errors of its calls, which the scan reports.
+   * Runs in the background. Each message is written once, because a scan sends several requests. Exceptions of a bundle
+   * are errors of its calls, which the scan reports.
    */
   appendTrace({ ref, lines, exceptions }: Trace): void {
     const budget = this.budgets.get(ref.id) ?? { lines: LINES_MAX, seen: new Set<string>() };
@@ -76,7 +74,6 @@ export class ScanTraces {
   }
 }
 
-/** Provides the modules and bundles of releases to the hosting runtime. */
 @Injectable()
 export class ReleasePrograms implements ProgramOwner {
   constructor(
@@ -113,7 +110,6 @@ export class ReleasePrograms implements ProgramOwner {
     return LogNamesRepository.find(this.releaseRepository.manager, 'release', id);
   }
 
-  /** Writes the trace to the log of the scanned release, otherwise to the log of the server. */
   recordTrace(trace: Trace): void {
     if (isScanned(trace.ref)) return this.scanTraces.appendTrace(trace);
     const { ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions } = trace;
@@ -145,7 +141,6 @@ export class ReleasePrograms implements ProgramOwner {
   }
 }
 
-/** Notifies the hosting runtime which releases became current, whose values changed, and which servers were deleted. */
 @Injectable()
 export class ProgramChanges implements OnModuleInit {
   private readonly logger = new Logger('releases');

@@ -10,7 +10,7 @@ import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import type { PublishForm } from './publish-form.js';
 
-/** Writes the rows of a published release. URLs with a query and scan credentials are sealed by the vault. */
+/** URLs with a query and scan credentials are sealed by the vault. */
 @Injectable()
 export class NewReleases {
   constructor(
@@ -34,10 +34,8 @@ export class NewReleases {
   }
 
   /**
-   * Stores a release with its files.
-   *
-   * @throws EgressRefusedError for an upstream that the egress rules block; UnavailableError of {@link
-   *   ReleaseFiles.attach}
+   * @throws EgressRefusedError for an upstream that the egress rules block; UnavailableError of
+   * {@link ReleaseFiles.attach}
    */
   async insert(
     release: Pick<Release, 'id' | 'serverId' | 'createdBy'>,

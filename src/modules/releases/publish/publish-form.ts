@@ -16,7 +16,6 @@ import { ExternalPayloadDto, HostedPayloadDto, StdioPayloadDto, type PublishPayl
 import { parseBounded } from '../../../platform/text/json-bounds.js';
 import { tenantThread, ThreadJobEndedError } from '../../../platform/threads/fair-thread.js';
 
-/** A job of the thread that runs tenants' work. */
 const CONFIG_SCHEMA = 'modules/releases/config/config-schema.job.js';
 
 const MB = 1024 * 1024;
@@ -44,7 +43,6 @@ export interface PublishForm {
   type: ReleaseType;
   payload: Partial<ExternalPayloadDto & HostedPayloadDto & StdioPayloadDto>;
   artifacts: Partial<Record<ArtifactKind, Blob>>;
-  /** Problems that do not prevent publishing. */
   warnings: string[];
 }
 

@@ -35,12 +35,12 @@ export class PublishService {
   ) {}
 
   /**
-   * Stores a release and enqueues its pipeline. Unfinished releases of the same server are cancelled.
+   * Unfinished releases of the same server are cancelled.
    *
    * @param readForm reads the form, and stores its files with the function it receives
    * @throws the errors of `readForm`; QuotaExceededError; EgressRefusedError for an upstream that the egress rules
-   *   block; UnavailableError of {@link ReleaseFiles.attach}; OpenedByOwnersError, KeyScopeError; ServerNotFoundError
-   *   if the server was deleted meanwhile
+   * block; UnavailableError of {@link ReleaseFiles.attach}; OpenedByOwnersError, KeyScopeError; ServerNotFoundError if
+   * the server was deleted meanwhile
    */
   publish(
     server: ServerRef,

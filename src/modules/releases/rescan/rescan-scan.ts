@@ -12,10 +12,10 @@ import { redactCredentials, credentialTarget } from '../scan/scan-credentials.js
 import type { FactsSource, ServerFacts } from '../scan/server-facts.js';
 import type { ClaimedRescan } from './rescan.repository.js';
 
-/** Why a scan failed. `refused`: the server requires an authorization that Slipway does not have. */
+/** `refused`: the server requires an authorization that Slipway does not have. */
 export type Trouble = 'refused' | 'unreachable' | 'failed-inside';
 
-/** The result of a scan, or a message for the server's owner that says why it failed. */
+/** `message` is for the server's owner. */
 export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 
@@ -27,10 +27,9 @@ const INSIDE = 'Something failed inside Slipway. If it fails again, the operator
 
 export const refused = { trouble: 'refused', message: REFUSED } satisfies RescanResult;
 
-/** The scan failed because of an error inside Slipway. */
 export const failedInside: RescanResult = { trouble: 'failed-inside', message: INSIDE };
 
-/** Scans a published release. Changes nothing, and never waits for an authorization. */
+/** Changes nothing, and never waits for an authorization. */
 @Injectable()
 export class RescanScan {
   constructor(
@@ -41,7 +40,7 @@ export class RescanScan {
     private readonly vault: Vault,
   ) {}
 
-  /** Runs one scan. @throws LeaseLostError if the hold is lost, or the release was deleted */
+  /** @throws LeaseLostError if the hold is lost, or the release was deleted */
   async run({ releaseId, sealedCredentials }: ClaimedRescan, hold: ScanContext): Promise<RescanResult> {
     const release = await this.releasesRepository.findWith(releaseId, ['serverCard', 'snapshot']);
     if (!release) throw new LeaseLostError();
@@ -77,7 +76,7 @@ export class RescanScan {
   }
 }
 
-/** Returns the error of a scan outcome; undefined for a pause. */
+/** Undefined for a pause. */
 function errorIn({ lines }: StageOutcome): string | undefined {
   return lines?.find(({ level }) => level === 'error')?.message;
 }

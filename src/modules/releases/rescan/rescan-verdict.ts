@@ -26,10 +26,7 @@ export interface RescanVerdict {
 
 type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 
-/**
- * Returns the changes that follow from a scan. A problem that the log already reports is logged again only for a
- * requested scan.
- */
+/** A problem that the log already reports is logged again only for a requested scan. */
 export async function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): Promise<RescanVerdict> {
   if ('trouble' in scan) return troubled(claim, scan);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
@@ -61,7 +58,7 @@ function troubled({ requestedAt, reported }: Claim, { trouble, message }: { trou
   } satisfies RescanVerdict;
 }
 
-/** Keeps the snapshot that passed the check, and the server can still be called. */
+/** The snapshot that passed the check remains, and the server can still be called. */
 function unsafe(
   { requestedAt, reported }: Claim,
   findings: ScanFinding[],

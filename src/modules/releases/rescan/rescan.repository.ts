@@ -14,10 +14,9 @@ const ACCOUNT_SCANS = 2;
 /** Candidates among the requested scans, and among the most overdue ones. */
 const CANDIDATES_MAX = 1_000;
 
-/** For waiting for a slot, and for fetching cards and tokens in addition to the scan. */
+/** Includes waiting for a slot, and fetching cards and tokens. */
 const OVERHEAD_MS = 60_000;
 
-/** A server's current release, claimed by one process for a scan. */
 export interface ClaimedRescan extends Pick<
   ServerRescan,
   'serverId' | 'upstreamUrl' | 'requestedAt' | 'sealedCredentials' | 'failures' | 'reported'
@@ -27,7 +26,6 @@ export interface ClaimedRescan extends Pick<
   holder: string;
 }
 
-/** The schedule of a release that becomes current. */
 export interface RescanPlan {
   serverId: string;
   /** URL to scan periodically; null for scans on request only. */
@@ -51,8 +49,8 @@ export class RescansRepository {
   ) {}
 
   /**
-   * Claims up to `max` due scans by moving their time past the end of the scan, so that those of a process that dies
-   * become due again. An advisory lock allows one claim at a time, so that no account exceeds its share.
+   * Moves the time of a claimed scan past its end, so that scans of a process that dies become due again. An advisory
+   * lock allows one claim at a time, so that no account exceeds its share.
    */
   async claim(max: number): Promise<ClaimedRescan[]> {
     return this.database.transaction(async (tx) => {
@@ -78,7 +76,7 @@ export class RescansRepository {
     });
   }
 
-  /** Releases a claim; the scan is due again after `seconds`. */
+  /** The scan is due again after `seconds`. */
   async giveBack({ serverId, holder }: ClaimedRescan, seconds: number): Promise<void> {
     await this.database.query(
       `UPDATE server_rescans SET holder = NULL, next_at = now() + $1 * interval '1 second'
@@ -88,7 +86,7 @@ export class RescansRepository {
   }
 
   /**
-   * Releases a claim and schedules the next scan: immediately if one was requested meanwhile.
+   * The next scan is due immediately if one was requested meanwhile.
    *
    * @returns false if the claim was lost, or another release became current
    */
@@ -112,7 +110,7 @@ export class RescansRepository {
     return affected > 0;
   }
 
-  /** Replaces the schedule of a server whose current release changes; a running scan loses its claim. */
+  /** A running scan loses its claim. */
   async plan(
     { serverId, upstreamUrl, pauseSeconds, isChecked, isScannable }: RescanPlan,
     tx: EntityManager,
@@ -133,9 +131,7 @@ export class RescansRepository {
     return LogNamesRepository.find(this.database, 'server', serverId);
   }
 
-  /**
-   * Makes a scan of the current release due now, or after the running one. @returns false if the release is not current
-   */
+  /** @returns false if the release is not current */
   async request(serverId: string, releaseId: string, sealedCredentials: string | null): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `INSERT INTO server_rescans AS r (server_id, next_at, asked_at, sealed_credentials)
@@ -149,7 +145,7 @@ export class RescansRepository {
     return rows.length > 0;
   }
 
-  /** Finds the servers to scan next: requested ones first, then the most overdue. */
+  /** Lists requested scans first, then the most overdue. */
   private async findDue(max: number, tx: EntityManager): Promise<string[]> {
     const account = 'JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id';
     // Busy accounts are excluded before the limit, so that their servers do not crowd out those of others.

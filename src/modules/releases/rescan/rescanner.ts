@@ -1,11 +1,9 @@
 /**
  * Scans published releases again, in every worker process: when they are due (`RELEASE_RESCAN_HOURS`), and immediately
- * on request (`releases.rescan`).
+ * on request.
  *
- * Due rows are claimed in Postgres by moving their time past the end of the scan, so scans of a process that dies
- * become due again. Four scans run concurrently, two of them at one host, and two of one account in the whole service.
- * `rescan-verdict.ts` decides what follows from a result: a new snapshot, contract changes, log lines, or a failed
- * security check.
+ * Due rows are claimed in Postgres. Four scans run concurrently, two of them at one host, and two of one account in the
+ * whole service. `rescan-verdict.ts` decides what follows from a result.
  *
  * A failed scan changes nothing that callers see and is repeated at growing intervals. A result is dropped if its
  * release is no longer current.
@@ -37,16 +35,12 @@ import { RescansRepository, type ClaimedRescan } from './rescan.repository.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
 import { RescansService } from './rescans.service.js';
 
-/**
- * Between two queries, which are cheap if nothing is due. Up to half is added at random, so that processes do not query
- * in step.
- */
+/** Queries are cheap if nothing is due. Up to half is added at random, so that processes do not query in step. */
 const PAUSE_MS = 5_000;
 
-/** Concurrent scans in this process; at most half of them at one host. */
+/** At most half of the scans run at one host. */
 const SCANS_MAX = 4;
 
-/** Delay of a scan without a slot, because others run at its host. */
 const NO_SLOT_SECONDS = 15;
 
 @Injectable()
@@ -62,7 +56,7 @@ export class RescanOutcomes {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Writes a result in one transaction and publishes it. Does nothing if the release is no longer current. */
+  /** Uses one transaction. Does nothing if the release is no longer current. */
   async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
     const current = await this.serverReleasesService.currentOf(claim.serverId);
     if (current?.releaseId !== claim.releaseId) return;
@@ -98,7 +92,7 @@ export class RescanOutcomes {
   }
 }
 
-/** The context of a scan of a published release. Logs only its result. */
+/** Only the result of a scan is logged. */
 class RescanContext extends LossSignal implements ScanContext {
   log(): Promise<void> {
     return Promise.resolve();
@@ -132,17 +126,14 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.schedule.every('start of rescans', PAUSE_MS * (1 + Math.random() / 2), () => this.claimScans());
   }
 
-  /** Stops running scans, which another process starts again, and starts no more. */
+  /** Another process starts the stopped scans again. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
     for (const context of this.running.values()) context.signalLoss();
     await this.settled();
   }
 
-  /**
-   * Starts scans until all slots are taken; each that finishes starts another one. Does not wait for them, never
-   * rejects.
-   */
+  /** Each scan that finishes starts another one. Does not wait for the scans; never rejects. */
   claimScans(): Promise<void> {
     this.taking = this.taking.then(async () => {
       try {
@@ -156,7 +147,6 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     return this.taking;
   }
 
-  /** Resolves when no scan is running. */
   async settled(): Promise<void> {
     await this.taking;
     while (this.running.size > 0) await Promise.all(this.running.keys());

@@ -6,7 +6,7 @@ import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { RescansRepository } from './rescan.repository.js';
 
-/** Period while periodic scans are off: times are still stored. */
+/** Times are stored even while periodic scans are off. */
 const HOURS_WHEN_OFF = 24;
 
 /** Intervals vary by a tenth, so that servers published together are not always scanned together. */
@@ -26,11 +26,11 @@ export class RescansService {
   ) {}
 
   /**
-   * Schedules the scans of a release that becomes current, in the transaction that makes it current and after the
-   * server's row was locked. Scans of the previous release no longer have an effect.
+   * Called in the transaction in which the release becomes current, after the server's row was locked. Scans of the
+   * previous release no longer have an effect.
    *
-   * @param isChecked true if it was scanned just now. Otherwise a failed security check of the previous release remains
-   *   until this one is scanned, which is due immediately
+   * @param isChecked true if the release was scanned just now. Otherwise a failed security check of the previous
+   * release remains until this one is scanned, which is due immediately
    */
   async watch(serverId: string, snapshot: ServerSnapshot, isChecked: boolean, tx: EntityManager): Promise<void> {
     const { type, upstreamUrl, hadCredentials = false } = snapshot;
@@ -48,8 +48,8 @@ export class RescansService {
   }
 
   /**
-   * Requests a scan of a server's current release, as soon as a worker is free. A running scan is followed by another
-   * one, because it might have started before the change that prompted the request.
+   * A running scan is followed by another one, because it might have started before the change that prompted the
+   * request.
    *
    * @param credentials for this scan only
    * @returns false if the release is not current
@@ -61,7 +61,7 @@ export class RescansService {
     return true;
   }
 
-  /** Returns the seconds until the next scan. @param failures consecutive failed scans */
+  /** @param failures consecutive failed scans */
   pauseSeconds(failures: number): number {
     const period = (this.env.releaseRescanHours || HOURS_WHEN_OFF) * 3_600;
     const pause = failures === 0 ? period : FIRST_PAUSE_SECONDS * 2 ** Math.min(failures - 1, 16);

@@ -1,15 +1,10 @@
 import { ForeignKey, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../../servers/server.entity.js';
 
-/** Prefix of {@link ServerRescan.reported} after a failed security check; a digest of its findings follows. */
+/** A digest of the findings follows. */
 export const CHECK_FAILED = 'check ';
 
-/**
- * The next scan of a server's current release, and the outcome of the last one: one row per server with a current
- * release.
- *
- * `holder` identifies the running scan, until `next_at`; its result is written only while the row names it.
- */
+/** `holder` identifies the running scan, until `next_at`; its result is written only while the row names it. */
 @Entity('server_rescans')
 @Index('server_rescans_due', ['nextAt'])
 @Index('server_rescans_asked', ['requestedAt'], { where: '"asked_at" IS NOT NULL' })
@@ -30,11 +25,10 @@ export class ServerRescan {
   @Column({ type: 'timestamptz', name: 'next_at', precision: 3, nullable: true })
   nextAt: Date | null;
 
-  /** Time of the request for a scan that is still due. */
   @Column({ type: 'timestamptz', name: 'asked_at', precision: 3, nullable: true })
   requestedAt: Date | null;
 
-  /** Credentials for the requested scan, sealed by the vault for the release's id. */
+  /** Sealed by the vault for the release's id. */
   @Column('text', { name: 'sealed_credentials', nullable: true })
   sealedCredentials: string | null;
 

@@ -1,10 +1,10 @@
 /**
- * Scans a bundle. Its manifest lists what it claims to offer; source `files`.
+ * Scans a bundle. Its manifest lists what it claims to offer.
  *
  * If bundles run here, it is also started as for a caller, with the scan credentials, the secrets of its server and the
- * defaults of its manifest, and read as any other server; source `server`. It is not started, which the log reports, if
- * a required value is missing or the host lacks the `uv` that it needs. A bundle that has all values but exits or does
- * not respond fails with FAILURE_SCAN, or with FAILURE if Slipway had no capacity for it.
+ * defaults of its manifest, and read as any other server. It is not started, which the log reports, if a required value
+ * is missing or the host lacks the `uv` that it needs. A bundle that has all values but exits or does not respond fails
+ * with FAILURE_SCAN, or with FAILURE if Slipway had no capacity for it.
  */
 import { Injectable } from '@nestjs/common';
 import { Env } from '../../../config/env.js';
@@ -25,16 +25,12 @@ import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials } from './scan-credentials.js';
 import { factsOfBundle, factsOfScan, type ServerFacts } from './server-facts.js';
 
-/**
- * The facts about a bundle and, if they are from its files alone, why it was not started; or the outcome that finishes
- * its release.
- */
+/** If the facts are from the files alone, why the bundle was not started; or the outcome that finishes the release. */
 export type BundleScanResult =
   | { facts: ServerFacts; source: 'server' }
   | { facts: ServerFacts; source: 'files'; whyNot: string }
   | { outcome: StageOutcome };
 
-/** Scans bundles, by running them if bundles run here. */
 @Injectable()
 export class BundleScan {
   constructor(
@@ -100,7 +96,7 @@ export class BundleScan {
     }
   }
 
-  /** Returns the names of required values without default, credential or secret. */
+  /** Required values without default, credential or secret. */
   private async findLacking(
     serverId: string,
     { configSchema = {} }: ServerFacts,

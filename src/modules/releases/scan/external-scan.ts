@@ -2,10 +2,9 @@
  * Scans a server that runs elsewhere: opens a channel with the publisher's `scanCredentials` or with the token that its
  * owner authorized, and reads all lists without calling a tool.
  *
- * If a server requires authorization and publishes a card (`/.well-known/mcp/server-card.json`), the card is used:
- * source `claims`. Without a card the release pauses as AUTH_REQUIRED, and its owner receives a link; the log then has
- * the line `auth_required`, which published tools look for. If the server responds at another path, `/mcp` is tried
- * once, for a hint to the publisher.
+ * If a server requires authorization and publishes a card (`/.well-known/mcp/server-card.json`), the card is used.
+ * Without a card the release pauses as AUTH_REQUIRED, and its owner receives a link. If the server responds at another
+ * path, `/mcp` is tried once, for a hint to the publisher.
  *
  * Failures finish the release with FAILURE and a message for the publisher, without the credentials that were sent.
  */
@@ -37,7 +36,7 @@ import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './
 /** A card is a small file; a slow server is treated as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;
 
-/** The facts about a server, or the outcome that finishes or pauses its release. */
+/** The outcome finishes or pauses the release. */
 type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
 type UpstreamOfRelease = Pick<Release, 'id' | 'serverId' | 'upstreamUrl' | 'sealedUpstreamUrl'>;
@@ -80,10 +79,10 @@ export class ExternalScan {
   }
 
   /**
-   * Reads a server with the credentials in `target`, or else with the token that its owner authorized.
+   * Uses the credentials in `target`, or else the token that the owner authorized.
    *
-   * @param mustBeAuthorized true: an expired authorization rejects with AuthorizationRequiredError; false: the server is
-   * read without it
+   * @param mustBeAuthorized true: an expired authorization rejects with AuthorizationRequiredError; false: the server
+   * is read without it
    * @throws UpstreamFailure, CredentialUnavailableError, LeaseLostError
    */
   async read(
@@ -110,18 +109,18 @@ export class ExternalScan {
     return factsOfScan(await scanUnderLease(channel, lease, { timeoutMs, redact }));
   }
 
-  /** Returns the URL of an external release, with its query values. */
+  /** The address has its query values. */
   addressOf({ id, upstreamUrl, sealedUpstreamUrl }: UpstreamOfRelease): string {
     return sealedUpstreamUrl === null ? (upstreamUrl ?? '') : this.vault.open(sealedUpstreamUrl, id);
   }
 
-  /** Returns the facts on the server's card; null if it publishes none. */
+  /** Null if the server publishes no card. */
   async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     return card && factsOfCard(card);
   }
 
-  /** Requests authorization from the server's owner; the outcome is a failure if that is not possible. */
+  /** The outcome is a failure if the request for authorization fails. */
   private async askOwner(release: Release, challenges: string[], { note }: ScanTarget): Promise<StageOutcome> {
     const label = formatQualifiedName(await this.serverReleasesService.namesOf(release.serverId));
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
@@ -148,7 +147,7 @@ export class ExternalScan {
   }
 }
 
-/** Returns true for a server that rejected the credentials and named no way to authorize. */
+/** The server rejected the credentials and named no way to authorize. */
 export function isForbidden(error: unknown): boolean {
   return error instanceof UpstreamError && error.failure === 'forbidden';
 }

@@ -5,7 +5,7 @@
  * They are allowed where writing needs them, each once and in its position: joiners inside emoji and after letters of
  * scripts that join, selectors after characters with variants, direction marks in right-to-left text, zero-width spaces
  * in scripts without spaces, the flags of England, Scotland and Wales. Overrides and isolates of direction never pass,
- * because the displayed text then differs from the text that models read. Line feeds and tabs count as visible.
+ * because the displayed text then differs from the text that models read.
  *
  * `confusableSkeleton` folds names that look alike (compare UTS 39): compatibility forms, case, accents and letters of
  * Cyrillic, Greek and Armenian, so that no two tools of a server can be mistaken for each other. Digits stay distinct
@@ -21,7 +21,6 @@ const SMALL = lookAlikes(
   'օoսuոnհhցgզqɑaɡgɩiıi',
 );
 
-/** Characters in a string that people do not see but models read. */
 export interface HiddenCharacters {
   count: number;
   /** Each kind once, at most five, as in `U+202E right-to-left override`. */
@@ -57,7 +56,6 @@ const UNSPACED = /^(?=[\p{L}\p{M}])[\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=M
 
 const RIGHT_TO_LEFT = /(?=\p{L})[\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}\p{sc=Thaa}\p{sc=Nkoo}\p{sc=Adlm}]/u;
 
-/** Characters that have variants for a variation selector. */
 const VARIED = /^[\p{Emoji}\p{S}\p{P}\p{Lo}]$/u;
 
 /** Visible format characters: signs that span the digits after them. */
@@ -87,7 +85,6 @@ const NAMES: Record<number, string> = {
   0xfeff: 'byte order mark',
 };
 
-/** Returns the hidden characters of a string; null without any. */
 export function hiddenCharacters(text: string): HiddenCharacters | null {
   if (text.search(SUSPECT) === -1) return null;
   const rest = text.replace(TAG_FLAG, '\u{1F3F4}');
@@ -129,7 +126,7 @@ function isNeeded(char: string, before: string, after: string, runsRightToLeft: 
   return SEEN.test(char);
 }
 
-/** Groups tags and selectors, which come in dozens but form one mark. */
+/** Tags and selectors come in dozens but form one mark. */
 function kindOf(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   if (code >= 0xe0000 && code <= 0xe007f) return 'tag';
@@ -137,14 +134,13 @@ function kindOf(char: string): string {
   return char;
 }
 
-/** Returns the skeleton of a name, which is equal for names that look alike. The caller limits its length. */
+/** Equal for names that look alike. The caller limits the length. */
 export function confusableSkeleton(name: string): string {
   const plain = name.normalize('NFKD').replace(/[\p{M}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
   const latin = [...plain].map((char) => CAPITALS.get(char) ?? char).join('');
   return [...latin.toLowerCase()].map((char) => SMALL.get(char) ?? char).join('');
 }
 
-/** Returns pairs of a letter and the Latin one it looks like. */
 function lookAlikes(...rows: string[]): ReadonlyMap<string, string> {
   const pairs = new Map<string, string>();
   for (const row of rows) {

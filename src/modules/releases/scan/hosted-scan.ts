@@ -17,14 +17,12 @@ const PATHS = ['/', '/mcp'];
 
 interface ScanConfig {
   query: [name: string, value: string][];
-  /** Names of required values that were made up. */
   invented: string[];
 }
 
-/** The facts about a module and its MCP path, or the outcome that finishes its release. */
 export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
 
-/** Starts the module of a release and scans it. The published server card is only a claim. */
+/** The published server card is only a claim. */
 @Injectable()
 export class HostedScan {
   constructor(
@@ -91,7 +89,6 @@ export class HostedScan {
 
 const lists = ['tools', 'resources', 'prompts'] as const;
 
-/** Returns warnings about differences between the published card and the module. */
 function differences({ serverCard }: Release, facts: ServerFacts): LogLine[] {
   const claimed = factsOfCard(serverCard);
   return lists.flatMap((list): LogLine[] => {
@@ -113,7 +110,7 @@ function namesOf(items: Record<string, unknown>[]): string[] {
   return items.map(({ name }) => String(name));
 }
 
-/** Returns the defaults of a schema, or its examples, or made-up values for required properties without either. */
+/** Examples replace missing defaults, and made-up values replace missing examples of required properties. */
 function scanConfig(fields: readonly ConfigField[]): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {

@@ -3,11 +3,10 @@ import type { Channel } from '../../../mcp/protocol/channel.js';
 import { scanServer, type ServerScan } from '../../../mcp/client/server-scan.js';
 import type { LogLine } from '../release.entity.js';
 
-/** The lease of a scan, and the log of its release. */
 export interface ScanContext {
-  /** Logs progress. @throws LeaseLostError */
+  /** @throws LeaseLostError */
   log(line: LogLine): Promise<void>;
-  /** Waits for `work`. @throws LeaseLostError as soon as the lease is lost */
+  /** @throws LeaseLostError as soon as the lease is lost, without waiting for `work` */
   whileHeld<T>(work: Promise<T>): Promise<T>;
 }
 
@@ -19,7 +18,7 @@ export interface LeasedScanOptions {
 }
 
 /**
- * Scans a server, logs the progress, and closes the channel.
+ * Logs the progress, and closes the channel.
  *
  * @throws UpstreamFailure, LeaseLostError
  */
@@ -45,9 +44,8 @@ export async function scanUnderLease(
     };
     return await lease.whileHeld(scanServer(cancelled, { timeoutMs, onProgress }));
   } finally {
-    // Cancels the scan after a lost lease.
     cancellation.cancel();
-    // Progress is logged before the result. `whileHeld` reports a lost lease.
+    // `whileHeld` reports a lost lease.
     await logged.catch(() => undefined);
     const closed = channel.close();
     onClose?.(closed);

@@ -1,4 +1,3 @@
-/** Words in a visible string that instruct a model, and their problem. */
 interface ModelInstruction {
   words: string;
   /** Follows "It says "…":" in the message. */
@@ -49,7 +48,6 @@ const patterns: { pattern: RegExp; problem: string }[] = [
   },
 ];
 
-/** Returns instructions to a model in a string, the first of each known form. */
 export function modelInstructions(text: string): ModelInstruction[] {
   return patterns.flatMap(({ pattern, problem }) => {
     const [words] = pattern.exec(text) ?? [];

@@ -16,17 +16,16 @@ import { HEADER_NAME, TRANSPORT } from '../config/config-schema.js';
 export interface ScanTarget {
   url: URL;
   headers: Record<string, string>;
-  /** Values to redact from messages of the upstream. */
   secrets: string[];
-  /** Addition to the error of a server that rejects the credentials; empty for none. */
+  /** Added to the error of a server that rejects the credentials; empty for none. */
   note: string;
 }
 
 /**
- * Validates scan credentials before anything is stored. Errors never contain their values.
+ * Errors never contain the values.
  *
  * @param kind `hosted` for a bundle that runs here: it receives every value in the query
- * @returns them as strings: a number or boolean is accepted if the schema declares its type
+ * @returns the credentials as strings: a number or boolean is accepted if the schema declares its type
  * @throws InvalidInputError
  */
 export function requireScanCredentials(
@@ -60,8 +59,8 @@ export function requireScanCredentials(
 }
 
 /**
- * Returns warnings about credentials without a property in the schema, which the scan uses but callers cannot send, and
- * about those that the schema sends in the query by omission.
+ * Warns about credentials without a property in the schema, which the scan uses but callers cannot send, and about
+ * those that the schema sends in the query by omission.
  */
 export function credentialWarnings(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   const names = fieldsOf(configSchema).map(({ path }) => path.join('.'));
@@ -80,7 +79,7 @@ export function credentialWarnings(credentials: Record<string, unknown>, configS
   return [...scanOnly, ...inQuery];
 }
 
-/** Returns the names of credentials that are sent in the query because their property does not say where. */
+/** The property of such a credential does not say where it is sent. */
 function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   return fieldsOf(configSchema)
     .filter(({ to, schema }) => to.place === 'query' && schema['x-to'] === undefined)
@@ -88,10 +87,7 @@ function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigS
     .filter((name) => Object.hasOwn(credentials, name));
 }
 
-/**
- * Returns the target of a scan with its credentials: a value with the name of a schema property is sent where that
- * property says, any other in a header.
- */
+/** A value with the name of a schema property is sent where that property says, any other in a header. */
 export function credentialTarget(
   upstream: URL,
   { id, sealedScanCredentials, configSchema }: Pick<Release, 'id' | 'sealedScanCredentials' | 'configSchema'>,
@@ -112,7 +108,7 @@ export function credentialTarget(
   return { url, headers, secrets: Object.values(credentials), note: inQuery.length === 0 ? '' : ` ${note}` };
 }
 
-/** Redacts credentials in a message of the upstream, in all usual encodings. */
+/** Finds the credentials in all usual encodings. */
 export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
   return valueRedactor(secrets, '[credential]')(text);
 }

@@ -4,21 +4,21 @@ import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-s
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { quote, visible } from '../../../platform/text/quoted.js';
 
-/** Largest schema as JSON. Every client adds it to its model's context, so a larger one is a mistake or an attack. */
+/** Every client adds a schema to its model's context, so a larger one is a mistake or an attack. */
 const SCHEMA_BYTES_MAX = 256 * 1024;
 
-/** Reported issues of one schema: enough for its author to find the others. */
+/** Enough for the author to find the others. */
 const ISSUES_MAX = 3;
 
 export interface SchemaIssue {
   rule: 'invalid-schema' | 'schema-too-large' | 'remote-reference';
-  /** The end of a message after the schema's name, without the period. */
+  /** Follows the schema's name, without the period. */
   text: string;
 }
 
 /**
- * Dialects by `$schema` without scheme and final `#`, both of which servers write in either way. Draft-06 is a subset
- * of draft-07.
+ * The keys are values of `$schema` without scheme and final `#`, both of which servers write in either way. Draft-06 is
+ * a subset of draft-07.
  */
 const dialects: Record<string, Dialect> = {
   '//json-schema.org/draft/2020-12/schema': '2020-12',
@@ -36,14 +36,14 @@ const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
   ...['additionalProperties', 'unevaluatedProperties'],
 ]);
 
-/** Compiled on first use, which takes some ten milliseconds. */
+/** Compiling takes some ten milliseconds, so it happens on first use. */
 const metaSchemaOf = new Map<Dialect, ValidateFunction>();
 
 /**
- * Returns at most three issues of a schema; empty if it is usable. The schema must be valid in its dialect (2020-12
- * unless `$schema` names another; without `$schema`, draft-07 is accepted too, as older servers write it), its
- * references must resolve inside it, and its patterns must be regular expressions. Nothing of it is compiled or
- * executed. Recursive: the caller limits the depth of `schema`.
+ * Returns at most three issues. The schema must be valid in its dialect (2020-12 unless `$schema` names another;
+ * without `$schema`, draft-07 is accepted too, as older servers write it), its references must resolve inside it, and
+ * its patterns must be regular expressions. Nothing of it is compiled or executed. Recursive: the caller limits the
+ * depth of `schema`.
  */
 export function schemaIssues(schema: unknown): SchemaIssue[] {
   if (!isObject(schema)) return [invalid('is not an object')];
@@ -82,7 +82,7 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
   return invalid(`is not valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
 }
 
-/** Visits every schema in a schema: under keywords that contain schemas, and where references point. */
+/** Schemas are under keywords that contain them, and where references point. */
 class SchemaWalk {
   private readonly reported: SchemaIssue[] = [];
   private readonly visited = new Set<object>();
@@ -125,7 +125,7 @@ class SchemaWalk {
     }
   }
 
-  /** Collects ids and anchors. @returns the base of the references in a schema: itself with an `$id`, else `around` */
+  /** @returns the base of the references in a schema: itself with an `$id`, else `around` */
   private noteIds(schema: JsonObject, around: object, place: string): object {
     for (const name of ['$anchor', '$dynamicAnchor']) {
       if (typeof schema[name] === 'string') this.anchors.add(schema[name]);
@@ -179,7 +179,7 @@ class SchemaWalk {
   }
 }
 
-/** Returns true for a valid regular expression. V8 only parses here; it compiles on the first match. */
+/** V8 only parses here; it compiles on the first match. */
 function isPattern(pattern: string, flags: string): boolean {
   try {
     new RegExp(pattern, flags);

@@ -3,10 +3,8 @@
  * strings that flood the model's context, tools that can be mistaken for each other, names and schemas that clients
  * reject, schemas with outside references (`schema-lint.ts`).
  *
- * Each part (server info, instructions, tool, prompt, resource, template) is checked by itself, including its strings
- * and member names at any depth, but not `_meta` and icons, which models do not see. A finding has a rule, a location
- * and a message for the publisher, and never quotes hidden characters verbatim. The meaning of visible text is not
- * judged; `wordWarnings` warns of phrases of known attacks.
+ * `_meta` and icons are not checked, since models do not see them. A finding never quotes hidden characters verbatim.
+ * The meaning of visible text is not judged; `wordWarnings` warns of phrases of known attacks.
  *
  * At most 100 findings, 8 per part. A part that is nested too deeply or makes a check fail is a finding itself, so that
  * nothing passes by breaking the check.
@@ -39,11 +37,11 @@ export interface Finding {
     | 'check-failed';
   /** `tool "search"`, `prompt "review"`, `server info`, `instructions` */
   where: string;
-  /** For the publisher: what was found, why it matters, what to do. Quotes nothing hidden. */
+  /** The message says what was found, why it matters, and what to do. It quotes nothing hidden. */
   message: string;
 }
 
-/** The content of a server, from a scan or a card. Lists can be null or missing. */
+/** The content comes from a scan or a card. Lists can be null or missing. */
 export interface ServerText {
   serverInfo?: unknown;
   instructions?: unknown;
@@ -64,14 +62,13 @@ export const FINDINGS_MAX = 100;
 const FINDINGS_PER_PART_MAX = 8;
 
 /**
- * Longest strings, in characters, including those in schemas. Every client adds all of them to the model's context at
- * every start, whether the tool is used or not; four characters are about one token. Long strings crowd out the tools
- * of other servers, and hide instructions to the model. The longest descriptions of widely used servers have about
- * 11,000.
+ * Includes strings in schemas. Every client adds all of them to the model's context at every start, whether the tool is
+ * used or not; four characters are about one token. Long strings crowd out the tools of other servers, and hide
+ * instructions to the model. The longest descriptions of widely used servers have about 11,000.
  */
 export const DESCRIPTION_CHARS_MAX = 16_384;
 
-/** Server instructions, which occur once. */
+/** Instructions occur once. */
 export const INSTRUCTIONS_CHARS_MAX = 32_768;
 
 /** Names and titles are shown in lists and buttons. */
@@ -83,7 +80,6 @@ export const TITLE_CHARS_MAX = 256;
  */
 const TOOL_NAME = /^[A-Za-z0-9_./-]{1,128}$/;
 
-/** Never shown to a model: data that clients agree on, and images. */
 const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
@@ -91,13 +87,13 @@ type Part = Record<string, unknown>;
 /** Characters of one part. Clients load all of it, and each part is checked without a pause. */
 const PART_CHARS_MAX = 512 * 1024;
 
-/** Strings of one part, including member names. */
+/** Includes member names. */
 const PART_TEXTS_MAX = 20_000;
 
-/** Milliseconds after which other work of the process runs before the next part is checked. */
+/** Other work of the process runs before the next part is checked. */
 const SLICE_MS = 10;
 
-/** Yields the parts of a server, with a pause after every 10 ms. */
+/** Pauses after every 10 ms. */
 async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
   let startedAt = performance.now();
   for (const part of partsOf(input)) {
@@ -109,7 +105,7 @@ async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
 }
 
 /**
- * Checks a server. Never rejects.
+ * Never rejects.
  *
  * @param except rules to skip
  * @returns at most 100 findings; passed if empty
@@ -124,8 +120,8 @@ export async function checkServer(input: ServerText, except: readonly Finding['r
 }
 
 /**
- * Warns about visible text with the phrases of known attacks. Warnings do not decide whether a server passes: harmless
- * text can look like this, and other words are not recognized.
+ * Warnings do not decide whether a server passes: harmless text can look like an attack, and other words are not
+ * recognized.
  *
  * @returns at most 100
  */
@@ -146,13 +142,13 @@ export async function wordWarnings(input: ServerText): Promise<ServerWarning[]> 
   return warnings;
 }
 
-/** Rules about a tool that no client can use or check. They concern one tool, and must not hide the others. */
+/** These rules concern one tool that no client can use or check, and must not hide the others. */
 export const UNUSABLE: readonly Finding['rule'][] = ['invalid-schema', 'remote-reference', 'refused'];
 
-/** {@link UNUSABLE}, and the rule for tools that only some clients reject. */
+/** Includes the rule for tools that only some clients reject. */
 export const BROKEN: readonly Finding['rule'][] = [...UNUSABLE, 'refused-by-some'];
 
-/** Returns a warning for each tool that breaks one of `rules`, in the order of the tools. Never rejects. */
+/** Warnings are in the order of the tools. Never rejects. */
 export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<ServerWarning[]> {
   const warnings: ServerWarning[] = [];
   for await (const part of pacedPartsOf({ tools: input.tools, requireSchemas: input.requireSchemas })) {
@@ -165,7 +161,7 @@ export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<S
 
 interface Checked {
   where: string;
-  /** Name of the tool; null for other parts. */
+  /** Null for other parts than tools. */
   tool: string | null;
   value: unknown;
   checks: ((part: Part) => Fault[])[];
@@ -195,7 +191,7 @@ function* listChecked(kind: string, list: unknown, checks: Checked['checks']): G
   }
 }
 
-/** Returns the first eight findings of a part, for the rules that apply. */
+/** The first eight findings, for the rules that apply. */
 function checkPart({ where, value, checks }: Checked, counts: (rule: Finding['rule']) => boolean): Finding[] {
   const findings: Finding[] = [];
   try {
@@ -224,7 +220,7 @@ function nameFaults({ name }: Part): Fault[] {
   return [{ rule: 'tool-name', message }];
 }
 
-/** Remembers the names, so that each tool is compared with all previous ones. */
+/** Each tool is compared with all previous ones. */
 function clashFaults(): (part: Part) => Fault[] {
   const exact = new Set<string>();
   const folded = new Map<string, string>();
@@ -270,8 +266,8 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
 }
 
 /**
- * Finds members for which official clients reject the list, as version 1 of the SDK reads it. Clients of 2026-07-28
- * accept more in schemas and `execution`. {@link toolSchemaFaults} reports missing schemas and types.
+ * The reference is version 1 of the SDK. Clients of 2026-07-28 accept more in schemas and `execution`.
+ * {@link toolSchemaFaults} reports missing schemas and types.
  */
 function refusedFaults(tool: Part): Fault[] {
   // {@link textFaults} reports a larger one. The library creates an issue for every member.
@@ -288,7 +284,7 @@ function refusedFaults(tool: Part): Fault[] {
   });
 }
 
-/** Finds the problems of all strings of a part, including member names. */
+/** Includes member names. */
 function textFaults(part: Part): Fault[] {
   const faults: Fault[] = [];
   const exceeds = partBudget();
@@ -320,7 +316,7 @@ function textFaults(part: Part): Fault[] {
   return faults;
 }
 
-/** Counts the strings of one part. The returned function returns true from the first string beyond the limits. */
+/** The returned function returns true from the first string beyond the limits of a part. */
 function partBudget(): (textFound: FoundText) => boolean {
   let [count, chars] = [0, 0];
   return ({ text }) => {
@@ -338,7 +334,7 @@ interface FoundText {
   isMemberName: boolean;
 }
 
-/** Yields every string and member name in a part. An object's member names precede its values. */
+/** An object's member names precede its values. */
 function* textsOf(part: Part): Generator<FoundText> {
   const stack: { parent: string[] | null; name: string; value: object | string }[] = [
     { parent: null, name: '', value: part },
@@ -369,7 +365,6 @@ function charsMaxOf({ parent, name, isMemberName }: FoundText): number {
   return ['name', 'title', 'version'].includes(name) ? TITLE_CHARS_MAX : DESCRIPTION_CHARS_MAX;
 }
 
-/** Returns the start of a message about a string. */
 function subjectOf({ parent, name, isMemberName }: FoundText): string {
   const path = shownPath([...parent, name]);
   if (isMemberName) return `The name ${path}`;

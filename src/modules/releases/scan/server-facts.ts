@@ -18,15 +18,12 @@ export interface ScanFinding {
   message: string;
 }
 
-/**
- * Largest snapshot, and payload of a publish. A thousand tools with schemas have less than 2 MB; clients load all of
- * it.
- */
+/** A thousand tools with schemas have less than 2 MB; clients load all of it. */
 export const SNAPSHOT_MB_MAX = 4;
 
 type Item = Record<string, unknown>;
 
-/** Where facts come from: the live server, the published files, or a card that nobody compared with the server. */
+/** `claims` come from a card that nobody compared with the server. */
 export type FactsSource = 'server' | 'files' | 'claims';
 
 /** Lists are null if unknown. */
@@ -38,7 +35,7 @@ export interface ServerFacts extends ServerOffers {
   configSchema?: Item;
 }
 
-/** Returns the facts of a live server. Undeclared lists are empty. */
+/** Undeclared lists are empty. */
 export function factsOfScan(scan: ServerScan): ServerFacts {
   const { serverInfo, instructions } = scan;
   return {
@@ -56,10 +53,7 @@ export function factsOfCard(card: Partial<ServerCard> | null): ServerFacts {
   return { serverInfo, tools, resources, resourceTemplates, prompts };
 }
 
-/**
- * Returns the facts of a bundle's manifest, completed from the published card: the manifest's tools often have no
- * schema.
- */
+/** Completed from the published card: the manifest's tools often have no schema. */
 export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | null): ServerFacts {
   const claimed = factsOfCard(card);
   const { serverInfo, tools, isComplete, prompts, runtime, configSchema } = bundle;
@@ -73,14 +67,14 @@ export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | n
   };
 }
 
-/** Returns the warnings of a scan: instructions to a model, and tools that clients reject or cannot check. */
+/** Instructions to a model, and tools that clients reject or cannot check. */
 export async function warningsOf(facts: ServerFacts, source: FactsSource): Promise<ServerWarning[]> {
   return [...(await wordWarnings(facts)), ...(await toolWarnings({ ...facts, requireSchemas: source === 'server' }))];
 }
 
 /**
- * Returns the findings of the security check; passed if empty. Broken tools are findings only if a release has no
- * usable tool; otherwise, and at a rescan, they are warnings.
+ * Passed if empty. Broken tools are findings only if a release has no usable tool; otherwise, and at a rescan, they are
+ * warnings.
  */
 export async function findingsOf(
   facts: ServerFacts,
@@ -102,7 +96,7 @@ function oversize(snapshot: ServerSnapshot): ScanFinding[] {
   return [{ where: 'server', message }];
 }
 
-/** Returns log lines about findings. Published tools show the first one as the reason of a failure. */
+/** Published tools show the first line as the reason of a failure. */
 export function report(findings: ScanFinding[]): LogLine[] {
   const [first] = findings;
   const more = findings.length === 1 ? '' : ` ${findings.length - 1} more below.`;
@@ -137,7 +131,7 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
-/** Returns the snapshot of a scanned release, in a form that Postgres can store. */
+/** The snapshot has a form that Postgres can store. */
 export async function snapshotOf(
   release: Release,
   facts: ServerFacts,

@@ -15,13 +15,12 @@ import { toLogPosition } from '../releases.types.js';
 /** Messages can be lost while the queue's store is unavailable, so the rows are also polled. */
 const POLL_MS = 5_000;
 
-/** Streams of one account and of all accounts in this process: each costs a small query every 5 s. */
+/** Each stream costs a small query every 5 s. */
 export const STREAMS_EACH_MAX = 50;
 export const STREAMS_MAX = 1_000;
 
 /**
- * Streams the progress of releases that any process runs: `init` with the log so far, `log` and `status` for changes,
- * `complete` at the end. The id of an event is the `seq` of its last line, so a client that reconnects with
+ * Any process can run the release. The id of an event is the `seq` of its last line, so a client that reconnects with
  * `Last-Event-ID` receives each line once.
  */
 @Injectable()
@@ -46,7 +45,7 @@ export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnMod
   }
 
   /**
-   * Streams a release until it finishes or the client disconnects.
+   * Until the release finishes or the client disconnects.
    *
    * @param caller owner of the stream
    * @param after the last line that the client has, from `Last-Event-ID`
@@ -95,7 +94,7 @@ class ReleaseStream extends EventStream {
     while (!this.isClosed && !(await this.sendChanges())) await this.nextChange(POLL_MS);
   }
 
-  /** Sends events for all changes since the last call. @returns true if the release has finished */
+  /** @returns true if the release has finished */
   private async sendChanges(): Promise<boolean> {
     const { server, id, caller } = this.followed;
     const release = await this.releases.find(server, id).catch((error: unknown) => {
