@@ -6,12 +6,12 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
 import { serverHolders, type ServerHolder, type ServerUse } from '../servers/server.types.js';
 
-/** Interval of the check that covers lost messages. Two checks with their queries take less than 5 s. */
+/** Covers lost messages. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
 /**
- * Closes the streams, sessions and calls of accounts that can no longer call a server, because it became private, or their grant
- * was revoked. Streams close when the message arrives; everything closes within 5 s.
+ * Accounts can no longer call a server that became private, or whose grant was revoked. Streams close when the message
+ * arrives; everything closes within 5 s.
  */
 @Injectable()
 export class HeldServers implements OnModuleInit, OnApplicationBootstrap {

@@ -21,7 +21,6 @@ import type { InvocationRecord } from './invocation-record.js';
 const EACH_MAX = 256;
 const ALL_MAX = 5_000;
 
-/** The part of a request's URL up to the slug. */
 const ADDRESS = /^\/run\/[^/?]+/;
 
 /** Request headers that are not forwarded: hop-by-hop, credentials for Slipway, and headers of preceding proxies. */
@@ -47,7 +46,7 @@ const ISOLATION_HEADERS = {
 /** Rounds of percent-decoding: hosted code might decode a path again. */
 const DECODINGS = 3;
 
-/** Forwards HTTP requests other than MCP to hosted code. Bodies stream in both directions. */
+/** Bodies stream in both directions. */
 @Injectable()
 export class HostedHttpProxy {
   private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX);
@@ -59,7 +58,7 @@ export class HostedHttpProxy {
   ) {}
 
   /**
-   * Forwards a request, and its response back. Resolves at the end of the response, even if it was interrupted.
+   * Resolves at the end of the response, even if it was interrupted.
    *
    * @param request with its canonical URL
    * @throws TooManyError; UpstreamFailure without a response
@@ -112,7 +111,7 @@ export class HostedHttpProxy {
   }
 }
 
-/** Streams a response to the client, with backpressure. */
+/** Applies backpressure. */
 class ProxiedResponse implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private isOver = false;
@@ -207,7 +206,7 @@ export function isReserved(path: string): boolean {
   return segments.some((segment) => trimSegment(segment) === RESERVED_SEGMENT);
 }
 
-/** A segment without its parameters, control characters, and dots and spaces at its ends, which servers ignore. */
+/** Servers ignore parameters, control characters, and dots and spaces at the ends of a segment. */
 function trimSegment(segment: string): string {
   const [visible] = segment.replace(/\p{C}/gu, '').split(/[;?#]/, 1);
   return visible.replace(/^[. ]+/, '').replace(/(?<![. ])[. ]+$/, '');

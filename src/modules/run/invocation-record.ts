@@ -13,7 +13,6 @@ import { hostedFailureIn } from '../../hosting/hosting.errors.js';
 import type { Invocation, InvocationOutcome } from '../logs/invocation.types.js';
 import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
-/** Maximum size of arguments, and of a result, as JSON. */
 const PAYLOAD_BYTES_MAX = 16 * 1024;
 
 /** Longer results are not parsed again. */
@@ -26,21 +25,19 @@ const ERROR_CHARS_MAX = 200;
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
 
 export interface InvocationRecordOptions {
-  /** True if the owner of the server enabled it. Otherwise neither arguments nor results are recorded. */
+  /** Otherwise neither arguments nor results are recorded. */
   keepsPayload?: boolean;
-  /** True for a request that is not MCP. */
   isPassedThrough?: boolean;
   /** The id of the client's request, if a connection already recorded it. */
   invocationId?: string;
 }
 
-/** Collects the server's view of one request. */
 export class InvocationRecord extends RequestRecord {
   private params: unknown;
   private reply: McpReply | null = null;
   /** The result of the called tool as JSON; null if it failed or no tool was called. */
   output: { tool: string; result: string } | null = null;
-  /** The error that the server returned; null if it returned a result. */
+  /** Null if the server returned a result. */
   private answeredError: AnsweredError | null = null;
   private isBroken = false;
 
@@ -66,7 +63,7 @@ export class InvocationRecord extends RequestRecord {
     if (this.hasPayload()) this.params = params;
   }
 
-  /** To be called when the response was interrupted, so its status does not show the outcome. */
+  /** The status of an interrupted response does not show the outcome. */
   markBroken(error: Error): void {
     this.failure = error;
     this.isBroken = true;
@@ -151,7 +148,7 @@ function errorIn(reply: McpReply, isToolCall: boolean): AnsweredError | null {
   return { outcome: 'toolError', name: 'ToolError', text: errorText };
 }
 
-/** The arguments of a tool or prompt, otherwise all params. */
+/** Methods other than those of tools and prompts have their params instead. */
 function argumentsOf(params: unknown): string | null {
   if (!isObject(params)) return null;
   const { name: _name, _meta, ...rest } = params;
@@ -167,7 +164,6 @@ function resultOf({ text, result, error }: McpReply): string | null {
   return redactedJson(JSON.parse(json), PAYLOAD_BYTES_MAX);
 }
 
-/** Stores finished records, and samples the outputs of tools. */
 @Injectable()
 export class InvocationRecorder {
   constructor(
@@ -176,8 +172,6 @@ export class InvocationRecorder {
   ) {}
 
   /**
-   * Finishes a record.
-   *
    * @param url the called address
    * @param http method and status of the response
    * @param keepsDenied false: does not store a call that was rejected before it reached the server

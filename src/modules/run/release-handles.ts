@@ -11,20 +11,14 @@ import { type HandleOwner, UpstreamHandle } from '../../mcp/client/upstream-hand
 import { UpstreamAuthRequiredError } from '../../mcp/protocol/mcp-errors.js';
 import { AdapterAuthRequiredError, ServerAuthRequiredError } from './run.errors.js';
 
-/** The release of a handle, and its data for error messages. */
 interface ReleaseHandleTarget {
   serverId: string;
   releaseId: string;
-  /** The account for which the handle sends calls. */
   accountId: string;
-  /** The server's qualified name. */
   serverName: string;
   /** Names of the configuration values, such as `header "x-token"`; empty without any. */
   inputs: string;
-  /**
-   * The run endpoint, if the server's code has an auth adapter and these callers sent no token: they can list, but not call. Null for all
-   * others.
-   */
+  /** The code has an auth adapter and these callers sent no token: they can list, but not call. Null for all others. */
   closedAt: string | null;
 }
 
@@ -39,7 +33,7 @@ const CALLER_INDEPENDENT = new Set([
   'resources/templates/list',
 ]);
 
-/** Open upstream sessions of a release, for callers who send the same values. */
+/** Callers that send the same values share a handle. */
 export type ReleaseHandle = UpstreamHandle<ReleaseOwner>;
 
 class ReleaseOwner implements HandleOwner {
@@ -73,14 +67,12 @@ class ReleaseOwner implements HandleOwner {
   }
 }
 
-/** Callers who share a handle. */
 interface ReleaseCaller extends Pick<HostedCall, 'sessionsOf' | 'bearer'> {
   accountId: string;
-  /** True for calls at the run endpoint, not through a connection. */
+  /** Not through a connection. */
   isDirect?: boolean;
 }
 
-/** Opens and shares handles to releases. */
 @Injectable()
 export class ReleaseHandles {
   constructor(
@@ -96,8 +88,8 @@ export class ReleaseHandles {
   }
 
   /**
-   * A handle for callers who send these values and this token. `sessionsOf` names the owner of their sessions in hosted code. Header names
-   * are in lower case.
+   * The handle is for callers that send these values and this token. `sessionsOf` names the owner of their sessions in
+   * hosted code. Header names are in lower case.
    */
   handleTo(
     { serverId, name, slug }: ResolvedServer,

@@ -3,11 +3,10 @@ import { mapConfig, type ConfigField, type ConfigPlace, type MappedConfig } from
 import type { RunFormField, StoredValues } from '../releases/releases.types.js';
 import { InputInvalidError, InputRequiredError, type RequiredInputs } from './run.errors.js';
 
-/** The configuration values to send to the upstream. */
 export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 
 /**
- * The configuration values in a request. Excludes the API key and cookies, whatever the schema declares.
+ * The API key and cookies are excluded, whatever the schema declares.
  *
  * @param namespaceId of the server
  * @throws InputRequiredError, InputInvalidError
@@ -39,8 +38,8 @@ function requireComplete(config: readonly ConfigField[], { headers, query, missi
 }
 
 /**
- * The values to send for stored ones: configuration values as the schema maps them, and other headers unchanged, since their owner stored
- * them to be sent.
+ * Configuration values are sent as the schema maps them, other headers unchanged, since their owner stored them to be
+ * sent.
  *
  * @throws InputRequiredError, InputInvalidError
  */
@@ -56,7 +55,7 @@ export async function valuesFor(
   return { headers: { ...Object.fromEntries(otherHeaders), ...mapped.headers }, query: mapped.query };
 }
 
-/** The configuration values in the form that published clients read. */
+/** The form that published clients read. */
 function toRunInputs(fields: readonly ConfigField[]): RequiredInputs['http'] {
   const inputs: RequiredInputs['http'] = {};
   for (const { place, name, isRequired: required, ...rest } of fields.map(toField)) {
@@ -76,19 +75,17 @@ function toField({ from, path, schema, isRequired, fallback }: ConfigField) {
   };
 }
 
-/** Strings that can be longer get a multi-line control in forms. */
+/** Longer strings get a multi-line control in forms. */
 const LINE_CHARS_MAX = 200;
 
-/** Controls for string formats. */
 const FORMATS = new Map(Object.entries({ date: 'date', email: 'email', uri: 'url' } as const));
 
-/** Names of values that forms hide. */
 const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 
 /** The beginning of an error message, left out next to the field of a form. */
 const NAMED = /^The (?:header|query) "(?:[^"\\]|\\.)*" /;
 
-/** The form fields of a configuration, with the state of the stored values. */
+/** Each field shows the state of its stored value. */
 export async function toRunForm(
   config: readonly ConfigField[],
   { headers, query }: StoredValues,
@@ -114,7 +111,7 @@ export async function toRunForm(
   });
 }
 
-/** The control for a value, with its limits. The server checks what HTML cannot express. */
+/** The server checks what HTML cannot express. */
 function controlOf({ type, schema, fallback = '' }: ConfigField): Pick<RunFormField, 'control' | 'limits'> {
   const limit = (attribute: string, ...keywords: string[]) => {
     const value = keywords.map((keyword) => schema[keyword]).find((candidate) => typeof candidate === 'number');

@@ -2,7 +2,7 @@ import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
 import { visible } from '../../platform/text/quoted.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 
-/** The server has no release, or one that cannot be called over HTTP; the message names the reason and the next step. */
+/** The message names the reason and the next step. */
 export class NotRunnableError extends McpRefusal {
   readonly failure = 'not runnable';
 }
@@ -13,13 +13,13 @@ export interface InputField {
   required?: boolean;
 }
 
-/** The configuration values of a server by the place where they are sent, and the names of the missing or invalid ones. */
+/** Values are listed by the place where they are sent. */
 export interface RequiredInputs {
   http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
   missing: { headers: string[]; query: string[] };
 }
 
-/** Required configuration values were not sent. Published clients match on the message. */
+/** Published clients match on the message. */
 export class InputRequiredError extends McpRefusal {
   readonly failure = 'missing values';
   override readonly data: RequiredInputs;
@@ -29,7 +29,7 @@ export class InputRequiredError extends McpRefusal {
     this.data = inputs;
   }
 
-  /** The missing values, with the titles that the schema gives them. */
+  /** Adds the titles that the schema gives the values. */
   override get aboutTarget(): string {
     const { http, missing } = this.inputs;
     const nameOf = (kind: 'header' | 'query', name: string, label = name) =>
@@ -53,7 +53,9 @@ export class InputInvalidError extends McpRefusal {
   }
 }
 
-/** The server of a connection was deleted, or is now private and hidden. A new server with the same name is another one. */
+/**
+ * The server of a connection was deleted, or is now private and hidden. A new server with the same name is another one.
+ */
 export class ServerGoneError extends UpstreamFailure {
   readonly failure = 'server deleted';
   readonly outcomeUnknown = false;
@@ -66,7 +68,7 @@ export class ServerGoneError extends UpstreamFailure {
   }
 }
 
-/** The upstream requires authorization, and the caller does not use a connection that could store it. */
+/** The caller does not use a connection that could store an authorization. */
 export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   /** @param inputs names of the configuration values; empty without any */
   constructor(server: string, inputs: string, challenges: string[]) {
@@ -77,7 +79,6 @@ export class ServerAuthRequiredError extends UpstreamAuthRequiredError {
   }
 }
 
-/** Hosted code with an auth adapter has not authorized this connection. */
 export class AdapterAuthRequiredError extends UpstreamAuthRequiredError {
   constructor(server: string) {
     super(

@@ -15,7 +15,6 @@ import { RunService } from './run.service.js';
 import { ServerChannelsService } from './server-channels.service.js';
 import { ServerResolver } from './server-resolver.js';
 
-/** The run endpoint, and calls of connections to registry servers. */
 @Module({})
 export class RunModule {
   static readonly forRoles = roleModule((env) => ({

@@ -1,13 +1,11 @@
 /**
- * Channels of connections to registry servers. A channel follows the server's current release: the next call after a publish uses the new
- * one, running calls finish on the old one.
+ * Channels of connections to registry servers. The next call after a publish uses the new release, running calls finish
+ * on the old one.
  *
- * A connection has its own configuration values, token and upstream sessions; its account must have the right to call the server at each
- * call. Calls are recorded in the log of the server like those at the run endpoint, without HTTP in between, and under the id of the
- * connection's own record. A call that was rejected before it reached the server appears only in the log of the connection.
- *
- * Calls reject with ServerGoneError (deleted, or no longer allowed), NotRunnableError (no release that can run), InputRequiredError and
- * InputInvalidError for values, and AdapterAuthRequiredError where hosted code with an auth adapter has no token.
+ * A connection has its own configuration values, token and upstream sessions; its account must have the right to call
+ * the server at each call. Calls are recorded in the log of the server like those at the run endpoint, under the id of
+ * the connection's own record. A call that was rejected before it reached the server appears only in the log of the
+ * connection.
  */
 import { Injectable } from '@nestjs/common';
 import type { Channel, McpCall, McpReply, Listening } from '../../mcp/protocol/channel.js';
@@ -33,7 +31,7 @@ type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
 
 type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
-/** Returns the handle of a call; a promise only if it must be opened. */
+/** A promise only if the handle must be opened. */
 type OpenHandle = () => UpstreamHandle | Promise<UpstreamHandle>;
 
 class ServerChannel implements Channel {
@@ -43,8 +41,7 @@ class ServerChannel implements Channel {
   /**
    * @param peek the server and its current release, if both are cached
    * @param find the same, read if needed; rejects if there is none
-   * @param valuesFor the configuration values of the connection for a release; rejects if they are incomplete
-   * @param connect opens a handle to a release
+   * @param valuesFor rejects if the configuration values are incomplete
    * @param send sends a call and records it
    */
   constructor(
@@ -87,13 +84,13 @@ class ServerChannel implements Channel {
     await (await this.handleOr(forGood))?.close(forGood);
   }
 
-  /** The open handle. @param isMade opens one if there is none: another process might have stored sessions */
+  /** @param isMade opens a handle if there is none: another process might have stored sessions */
   private async handleOr(isMade: boolean): Promise<UpstreamHandle | null> {
     // A release that cannot be called has no sessions to close.
     return this.current ?? (isMade ? this.handle().catch(() => null) : null);
   }
 
-  /** The channel limited to the tools that were granted to the account of the connection. */
+  /** Only the tools that were granted to the account of the connection remain. */
   private async narrowChannel(): Promise<Channel> {
     const { grant } = await this.find();
     return grantedTools(await this.handle(), grant?.tools);
@@ -103,7 +100,6 @@ class ServerChannel implements Channel {
     const server = await this.find();
     if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     const values = await this.valuesFor(server);
-    // Another call might have opened it meanwhile.
     if (this.current?.owner.target.releaseId === server.release.id) return this.current;
     void this.current?.retire();
     const handle = this.connect(server, values);
@@ -113,19 +109,17 @@ class ServerChannel implements Channel {
   }
 }
 
-/** A connection to a server, with configuration values and upstream sessions of its own. */
 export interface ServerConnection extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
-  /** The account of the connection: it must have the right to call the server. */
+  /** The account must have the right to call the server. */
   accountId: string;
-  /** The server's qualified name, for error messages after its deletion. */
+  /** Error messages need it after the deletion of the server. */
   serverName: string;
   /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
   bearer?: (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
 }
 
-/** Channels of connections to the current releases of servers. */
 @Injectable()
 export class ServerChannelsService {
   constructor(
@@ -137,8 +131,8 @@ export class ServerChannelsService {
   ) {}
 
   /**
-   * A channel for one connection to a server's current release; it switches to later releases. Its calls reject with ServerGoneError,
-   * NotRunnableError, InputRequiredError, InputInvalidError.
+   * Follows the current release. Calls reject with ServerGoneError, NotRunnableError, InputRequiredError,
+   * InputInvalidError.
    */
   channelFor(serverId: string, connection: ServerConnection): Channel {
     const caller = callerFor(connection.accountId);
@@ -158,17 +152,12 @@ export class ServerChannelsService {
     );
   }
 
-  /** Calls `listener` when the lists of a server might have changed. */
+  /** The lists might also be unchanged when `listener` is called. */
   onOffersChanged(listener: (serverId: string) => void): void {
     this.serverResolver.events.on('offers', listener);
   }
 
-  /**
-   * The form of a server's configuration values, and the URL its users authorize for: the upstream of an external release, or the token
-   * address of hosted code with an auth adapter (`adapter` is then the server's name); null for other code.
-   *
-   * @throws ServerGoneError, NotRunnableError
-   */
+  /** @throws ServerGoneError, NotRunnableError */
   async formOf(
     serverId: string,
     { serverName, accountId, ...stored }: Omit<ServerConnection, 'id' | 'bearer'>,
@@ -185,7 +174,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * The auth adapter of a server's hosted code, for these configuration values; null if it has none.
+   * The adapter has these configuration values; null without an adapter.
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
@@ -197,7 +186,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * The upstream URL of a server's current release; null for hosted code. Only its owner can see it.
+   * Null for hosted code. Only the owner of the server can see the URL.
    *
    * @throws ServerGoneError, NotRunnableError
    */
@@ -210,8 +199,8 @@ export class ServerChannelsService {
   }
 
   /**
-   * Counts a call through a connection and records it, under the id of the client's request if it has one. A call that was rejected before
-   * it reached the server is recorded for the connection only.
+   * Uses the id of the client's request if it has one. A call that was rejected before it reached the server is
+   * recorded for the connection only.
    */
   private async send(serverId: string, caller: Caller, call: McpCall, open: OpenHandle): Promise<McpReply> {
     // The caller gets the response even while the database is unavailable.
@@ -261,8 +250,8 @@ export class ServerChannelsService {
 }
 
 /**
- * The token source for an external server, or for hosted code with an auth adapter, which is never called without a token.
- * A configured `authorization` header takes precedence.
+ * Hosted code with an auth adapter is never called without a token. A configured `authorization` header takes
+ * precedence.
  */
 function tokenFor(
   { name, release: { program, upstream, authAddress } }: CallableServer,

@@ -18,10 +18,8 @@ import { bundleProgram, releaseProgram } from '../releases/program-ref.js';
 /** Prefix of cache keys that are ids; no slug contains a colon. */
 const BY_ID = 'id:';
 
-/** A slug that no server has. */
 const NO_SLUG = '';
 
-/** The form of a slug; other strings are not looked up. */
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 export interface ResolvedRelease {
@@ -29,7 +27,7 @@ export interface ResolvedRelease {
   /** For hosted code, an address under `.invalid`. */
   upstream: URL;
   config: readonly ConfigField[];
-  /** The hosted code; null for a server that runs elsewhere. */
+  /** Null for a server that runs elsewhere. */
   program: ProgramRef | null;
   /**
    * The resource for which tokens from the code's auth adapter (`createAuthAdapter`) are stored: an address under `.invalid`, the same for
@@ -41,26 +39,25 @@ export interface ResolvedRelease {
 export interface ResolvedServer extends ServerTarget {
   serverId: string;
   namespaceId: string;
-  /** Its qualified name. */
   name: string;
   slug: string;
   /** True if the runtime logs store arguments and results. */
   logPayloads: boolean;
   /** The reason why the operator suspended the server or its namespace; null without a suspension. */
   suspended: string | null;
-  /** The current release, or the reason why it cannot be called. */
+  /** `reason` is why the release cannot be called. */
   release: ResolvedRelease | { id: string | null; reason: string };
-  /** The grant that opens it to the caller; absent for its own and public ones. */
+  /** Absent for the caller's own and public servers. */
   grant?: GrantRef;
 }
 
-/** Resolves slugs and ids to servers that are ready to be called. Cached for 5 s. */
+/** Cached for 5 s. */
 @Injectable()
 export class ServerResolver implements OnModuleInit {
   readonly events = new EventEmitter<{
     /** Another release of a server became current; null after the server was deleted. */
     current: [serverId: string, releaseId: string | null];
-    /** The lists of a server might have changed: after a release, a rescan or its deletion. */
+    /** Emitted after a release, a rescan or a deletion. */
     offers: [serverId: string];
   }>();
   private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key));
@@ -84,10 +81,10 @@ export class ServerResolver implements OnModuleInit {
   }
 
   /**
-   * Returns the server with this slug, in any case, for a caller who calls it; a promise if something must be read.
+   * The slug can be in any case. A promise if something must be read.
    *
-   * @throws ServerNotFoundError, including for a private server that the caller cannot find; AccessRequiredError, SuspendedError,
-   * KeyScopeError
+   * @throws ServerNotFoundError, including for a private server that the caller cannot find; AccessRequiredError,
+   * SuspendedError, KeyScopeError
    */
   forCaller(slug: string, caller: Caller): ResolvedServer | Promise<ResolvedServer> {
     if (!SLUG.test(slug)) throw new ServerNotFoundError();
@@ -97,10 +94,7 @@ export class ServerResolver implements OnModuleInit {
     return may === true ? this.addGrant(active(cached), caller) : this.readFor(key, caller, cached, may);
   }
 
-  /**
-   * Reads a server that is not cached, or that only a grant can open. A hidden server takes the same queries as a missing one, so that the
-   * response time does not reveal it.
-   */
+  /** A hidden server takes the same queries as a missing one, so that the response time does not reveal it. */
   private async readFor(
     key: string,
     caller: Caller,
@@ -117,7 +111,7 @@ export class ServerResolver implements OnModuleInit {
     throw new ServerNotFoundError();
   }
 
-  /** The server with this id, if it is cached and the caller can call it: such a call needs no promise. */
+  /** Returns null if the server is not cached or the caller cannot call it. */
   peekFor(serverId: string, caller: Caller): ResolvedServer | null {
     const server = this.servers.peek(`${BY_ID}${serverId}`);
     if (!server) return null;
@@ -127,7 +121,7 @@ export class ServerResolver implements OnModuleInit {
     return may === true && server.suspended === null ? this.addGrant(server, caller) : null;
   }
 
-  /** The server with this id; null if the caller cannot find one. @throws AccessRequiredError, SuspendedError */
+  /** Null if the caller cannot find the server. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
     if (server && (await this.serverAccessService.isAllowed(caller, 'call', server)))

@@ -1,11 +1,9 @@
 /**
  * Access to servers: the owner can do everything, others what the visibility or a grant opens.
  *
- * Decisions need no promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and `grants.changed` drop them. A
- * server that is hidden from the caller gets the same response as a missing one, in the same time (`spendLookUp`). Only the owner of a
- * namespace learns which server is missing in it, and the nearest name.
- *
- * Fails: KeyScopeError if only the key lacks the right, ServerNotFoundError for everything else that is hidden.
+ * Decisions need no promise unless a grant must be read; grants are cached for 5 s, and `servers.changed` and
+ * `grants.changed` drop them. A server that is hidden from the caller gets the same response as a missing one, in the
+ * same time (`spendLookUp`). Only the owner of a namespace learns which server is missing in it, and the nearest name.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -29,7 +27,7 @@ declare module '../../platform/queue/pub-sub.js' {
 
 const NO_SERVER = '00000000-0000-0000-0000-000000000000';
 
-/** Stands in for a grant that was just dropped from the cache: opens no tools. */
+/** Opens no tools: stands in for a grant that was just dropped from the cache. */
 const NO_TOOLS: GrantRef = { ...MEMBER_GRANT, tools: [] };
 
 interface KnownGrant {
@@ -61,8 +59,7 @@ export class ServerAccessService implements OnModuleInit {
   }
 
   /**
-   * True if the caller may do this with the server. A promise only if a grant must be read: never for a public server, and never for its
-   * owner.
+   * A promise only if a grant must be read: never for a public server, and never for its owner.
    *
    * @throws KeyScopeError when only the key lacks the right
    */
@@ -75,36 +72,35 @@ export class ServerAccessService implements OnModuleInit {
     return this.grants.get(key).then((knownGrant) => this.isGranted(caller, action, server, knownGrant));
   }
 
-  /** The grant by which {@link isAllowed} just allowed a call of a server; null for the caller's own and public ones. */
+  /** Call it right after {@link isAllowed}. Null for the caller's own and public servers. */
   grantOf(caller: Caller, server: ServerTarget): GrantRef | null {
     if (this.accessService.isAllowed(caller, 'call', server)) return null;
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
   /**
-   * The only tools of a non-public server that the caller's account can call, and see if it is private; null for all. Valid right after
-   * {@link isAllowed}.
+   * Only servers that are not public can have a result; null means all tools. Call it right after {@link isAllowed}.
    */
   grantedToolsOf(caller: Caller, server: ServerTarget): readonly string[] | null {
     return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
   }
 
-  /** {@link isAllowed} for a call, whatever the scopes of the caller's key. */
+  /** Ignores the scopes of the caller's key. */
   mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
     return this.isAllowed(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
-  /** True if the caller can grant the server to any account. @throws KeyScopeError */
+  /** @throws KeyScopeError */
   mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
     return this.accessService.isAllowed(caller, 'own', { ownerId, namespace });
   }
 
-  /** Requires that the caller can make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
+  /** The caller must be able to make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
   requireOpener(caller: Caller, server: Pick<ServerTarget, 'ownerId' | 'namespace'>): void {
     if (!this.mayGrant(caller, server)) throw new OpenedByOwnersError();
   }
 
-  /** Those of these uses whose account can no longer call the server. Excludes deleted servers. */
+  /** Returns uses whose account can no longer call the server, without those of deleted servers. */
   async lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
     const serverIds = [...new Set(uses.map(({ serverId }) => serverId))];
     const closed = new Set(await this.serversRepository.closedAmong(serverIds));
@@ -112,15 +108,12 @@ export class ServerAccessService implements OnModuleInit {
     return ofClosed.length === 0 ? [] : this.serversRepository.lostAmong(ofClosed);
   }
 
-  /** Takes the time of looking up a grant, for a response that must not reveal whether the server exists. */
+  /** The response must not reveal by its time whether the server exists. */
   async spendLookUp({ accountId }: Caller): Promise<void> {
     await this.serversRepository.findGrant(NO_SERVER, accountId);
   }
 
-  /**
-   * The error for a server that does not exist, or that is hidden from the caller. Tells only the owner of the namespace which server is
-   * missing, and the nearest name.
-   */
+  /** Names the missing server, and the nearest name, only to the owner of the namespace. */
   async missing({ namespace, name }: QualifiedName, caller: Caller): Promise<ServerNotFoundError> {
     const row = await this.serversRepository.namesIn(namespace);
     if (!row || !this.accessService.isAllowed(caller, 'read', { ownerId: row.ownerId, namespace })) {

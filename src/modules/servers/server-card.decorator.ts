@@ -25,7 +25,7 @@ export interface ServerCardContributor {
   fieldsFor(serverIds: string[]): Promise<Map<string, unknown>>;
 }
 
-/** Metadata of a contributor's class, by which `ServerCardsService` finds it. */
+/** `ServerCardsService` finds the contributors by it. */
 export const ContributesCardField = DiscoveryService.createDecorator<ServerCardFieldOptions>();
 
 /**

@@ -7,7 +7,6 @@ import {
   type ServerCardFieldOptions,
 } from './server-card.decorator.js';
 
-/** Collects the members that other modules add to the cards of servers with `@ServerCardField(…)`. */
 @Injectable()
 export class ServerCardsService implements OnModuleInit {
   private readonly logger = new Logger('servers');
@@ -41,7 +40,7 @@ export class ServerCardsService implements OnModuleInit {
   }
 
   /**
-   * Reads the added members of these servers, with one call to each contributor. A contributor that fails adds nothing.
+   * Calls each contributor once. A contributor that fails adds nothing.
    *
    * @param keys members to read; all of them if undefined
    * @returns a function from a server's id to its added members

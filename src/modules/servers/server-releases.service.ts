@@ -8,7 +8,6 @@ import type { ServerOffers, ServerSnapshot, ServerTarget, QualifiedName } from '
 import { ServerNotFoundError } from './servers.errors.js';
 import { ServersRepository } from './servers.repository.js';
 
-/** Fields that `serverInfo` fills if the owner left them empty. */
 export interface FilledFields {
   displayName?: string;
   description?: string;
@@ -17,7 +16,6 @@ export interface FilledFields {
 const DESCRIPTION_CHARS_MAX = 2_000;
 const TITLE_CHARS_MAX = 255;
 
-/** Changes that releases make to the record of a server. */
 @Injectable()
 export class ServerReleasesService {
   constructor(
@@ -25,14 +23,14 @@ export class ServerReleasesService {
     private readonly serversRepository: ServersRepository,
   ) {}
 
-  /** Locks a server against other publications until the transaction ends. @throws ServerNotFoundError */
+  /** Until the transaction ends, no other publication can change the server. @throws ServerNotFoundError */
   async lock(id: string, tx: EntityManager): Promise<void> {
     const row = await tx.findOne(Server, { where: { id }, select: { id: true }, lock: { mode: 'pessimistic_write' } });
     if (!row) throw new ServerNotFoundError();
   }
 
   /**
-   * Sets the visibility of a server, within the transaction that publishes; its caller announces the change.
+   * Called within the transaction that publishes; the caller announces the change.
    *
    * @param requireOpener throws if the caller cannot open the server
    * @throws SecretsNotConfirmedError; what `requireOpener` throws
@@ -72,7 +70,7 @@ export class ServerReleasesService {
     return row?.currentReleaseId ?? null;
   }
 
-  /** The fields of `serverInfo` that the owner left empty. @throws ServerNotFoundError */
+  /** @throws ServerNotFoundError */
   async emptyFields(id: string, info: Record<string, unknown>): Promise<FilledFields> {
     const row = await this.find(id);
     const displayName = row.displayName === defaultName(row) ? textOf(info.title, TITLE_CHARS_MAX) : undefined;
@@ -92,7 +90,7 @@ export class ServerReleasesService {
     await this.serversRepository.setCurrent(serverId, snapshot, tx);
   }
 
-  /** Stores the result of the security check of the newest scanned release; null for a bundle that was not run. */
+  /** `scanPassed` is null for a bundle that was not run. */
   async setScan(serverId: string, scanPassed: boolean | null, tx: EntityManager): Promise<void> {
     await tx.update(Server, { id: serverId }, { scanPassed });
   }
@@ -104,7 +102,6 @@ export class ServerReleasesService {
   }
 }
 
-/** The display name of a server without one of its own. */
 function defaultName({ name, namespace }: Server): string {
   return name || namespace.name;
 }

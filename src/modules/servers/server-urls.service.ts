@@ -4,7 +4,7 @@ import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { IconSource } from './icons/server-icon.entity.js';
 import { formatQualifiedName, releaseTypes, type QualifiedName, type ReleaseType } from './server.types.js';
 
-/** Lifetime of a signed link, which is valid for at least half of it: enough for a page loaded this morning. */
+/** The link is valid for at least half of this time: enough for a page loaded this morning. */
 const LINK_SECONDS = 48 * 60 * 60;
 
 export interface IconOrigin {
@@ -13,10 +13,9 @@ export interface IconOrigin {
   iconSource: IconSource | null;
 }
 
-/** Builds the absolute URLs of a server. */
 @Injectable()
 export class ServerUrlsService {
-  /** The types of releases that are called over the network: bundles only where Slipway runs them. */
+  /** Bundles are called over the network only where Slipway runs them. */
   readonly remoteTypes: readonly ReleaseType[];
 
   constructor(
@@ -36,7 +35,7 @@ export class ServerUrlsService {
     return this.signedUrls.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
 
-  /** Signed URL of the bundle of the current stdio release, valid for at least a day. */
+  /** The URL leads to the bundle of the current stdio release, and is valid for at least a day. */
   bundle(name: QualifiedName): string {
     return this.signedUrls.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }
@@ -49,13 +48,12 @@ export class ServerUrlsService {
     return `${this.env.baseUrl}/run/${encodeURIComponent(slug)}`;
   }
 
-  /** The host of the run endpoints. */
   get runHost(): string {
     return new URL(this.env.baseUrl).hostname;
   }
 }
 
-/** The canonical path of a server, which the signature covers. */
+/** The signature covers this path. */
 function pathOf(name: QualifiedName): string {
   return `/servers/${encodeURIComponent(formatQualifiedName(name))}`;
 }

@@ -14,7 +14,7 @@ export const qualifiedNameParam = {
   example: 'acme/weather',
 };
 
-/** For creating a server: the caller must own the namespace, or have a grant with `manage`. */
+/** The caller must own the namespace, or have a grant with `manage`. */
 export const inOwnNamespace = {
   inNamespace: true,
   missing: () => new NamespaceNotFoundError(),
@@ -48,7 +48,7 @@ export const notServerOwner = { status: 403, message: "Forbidden: You don't own 
 const NAME_RULE =
   'a namespace is 3 to 39 lower-case letters, digits and hyphens, and a server 3 to 39 letters, digits, hyphens and underscores.';
 
-/** Parses a qualified name. @throws ServerNotFoundError if no server can have it */
+/** @throws ServerNotFoundError if no server can have the name */
 export function toQualifiedName(text: string): QualifiedName {
   const parsed = parseQualifiedName(text);
   const { namespace, name } = parsed;
@@ -58,7 +58,7 @@ export function toQualifiedName(text: string): QualifiedName {
   return parsed;
 }
 
-/** Finds the server of `:qualifiedName` in the namespace that the access rule checked. */
+/** The access rule has checked the namespace. */
 @Injectable()
 export class ServerPipe implements PipeTransform<Request & Partial<GrantedRequest>, Promise<ServerRef>> {
   constructor(private readonly serversService: ServersService) {}

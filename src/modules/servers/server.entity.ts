@@ -38,7 +38,7 @@ export class Server {
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'servers_namespace_fk' })
   namespace: Relation<Namespace>;
 
-  /** The part after the slash; empty for a namespace-only server. */
+  /** Empty for a namespace-only server. */
   @Column('text')
   name: string;
 
@@ -52,7 +52,7 @@ export class Server {
   @Column('text')
   slug: string;
 
-  /** Null while the slug is the one it was created with. */
+  /** Null while the server has its first slug. */
   @Column({ type: 'timestamptz', name: 'slug_changed_at', precision: 3, nullable: true })
   slugChangedAt: Date | null;
 
@@ -62,7 +62,7 @@ export class Server {
   @Column('text', { name: 'repository_url', nullable: true })
   repositoryUrl: string | null;
 
-  /** Owner and name in the repository's URL, in lower case; null for a URL of another form. */
+  /** The owner is in lower case; null for a URL of another form. */
   @Column('text', { name: 'repo_owner', nullable: true })
   repoOwner: string | null;
 
@@ -79,7 +79,7 @@ export class Server {
   @Column('text', { name: 'icon_url', nullable: true })
   iconUrl: string | null;
 
-  /** Hidden from other callers' lists; anyone who knows its name can still read and use it. */
+  /** Anyone who knows the name can still read and use the server. */
   @Column('boolean', { default: false })
   unlisted: boolean;
 
@@ -94,7 +94,7 @@ export class Server {
   @Column('boolean', { default: false })
   verified: boolean;
 
-  /** Connections to it and calls of it. A string, since a bigint does not fit a number. */
+  /** Counts connections to the server and calls of it. It is a string, since a bigint does not fit a number. */
   @Column('bigint', { name: 'use_count', default: 0 })
   useCount: string;
 
@@ -108,11 +108,11 @@ export class Server {
   @Column({ type: 'tsvector', nullable: true, select: false, insert: false, update: false })
   search: string | null;
 
-  /** The part of `search` made from the names and the display name. */
+  /** Made from the names and the display name. */
   @Column({ type: 'tsvector', name: 'search_names', nullable: true, select: false, insert: false, update: false })
   searchNames: string | null;
 
-  /** The same as plain words, for finding misspelt ones. */
+  /** Plain words are needed to find misspelt ones. */
   @Column({ type: 'text', name: 'search_words', nullable: true, select: false, insert: false, update: false })
   searchWords: string | null;
 

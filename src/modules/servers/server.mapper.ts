@@ -31,21 +31,21 @@ export type DetailRow = QualifiedName &
   IconOrigin & {
     /** True for a public server with secrets. */
     lendsSecrets: boolean;
-    /** Suspension of the server or of its namespace. */
+    /** The suspension can be that of the namespace. */
     suspended: Suspension | null;
   };
 
-/** The note in the record of a public server with secrets. */
 const LENDS_SECRETS = {
   tool: null,
   message: 'The server has secrets of its owner, and is public: everybody who calls it works with them.',
 };
 
 /**
- * Without a release, its members are null, false or empty, as the contract requires.
+ * Without a release, members are null, false or empty, as the contract requires.
  *
  * @param mayCall false hides configuration and bundle, which only callers need
- * @param tools the only tools granted to the caller, which hide the bundle and everything else of a private server; null: all
+ * @param tools the only tools granted to the caller, which hide the bundle and everything else of a private server;
+ * null: all
  */
 export function toServerDetailDto(
   row: DetailRow,
@@ -87,12 +87,11 @@ export function toServerDetailDto(
   };
 }
 
-/** The items with all members that the contract requires; null if the list is unknown. */
+/** Null if the list is unknown. */
 function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) => T | null): T[] | null {
   return items ? items.map(toSummary).filter((item) => item !== null) : null;
 }
 
-/** The members of these names that are strings. */
 function pickTexts<Name extends string>(item: Item, ...names: Name[]): Partial<Record<Name, string>> {
   const entries = names.filter((name) => typeof item[name] === 'string').map((name) => [name, item[name]]);
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
@@ -135,7 +134,7 @@ export type ListedRow = Pick<Server, 'id' | 'name' | 'displayName' | 'descriptio
   Pick<Server, 'useCount' | 'currentType' | 'createdAt' | 'homepage'> &
   IconOrigin & { namespace: string; owner: string };
 
-/** @param score the relevance for the search; null without one */
+/** @param score for the search; null without one */
 export function toServerSummaryDto(row: ListedRow, score: number | null, urls: ServerUrlsService): ServerSummaryDto {
   return {
     id: row.id,

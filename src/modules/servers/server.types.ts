@@ -2,9 +2,8 @@ import type { Visibility } from '../targets/target.types.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Published when data that run endpoints or hosted programs cache changed; after a rename, for the old slug as well. */
+    /** Data that run endpoints or hosted programs cache changed. After a rename, published for the old slug as well. */
     'servers.changed': ServerChange;
-    /** Published when a server was deleted. */
     'servers.deleted': ServerChange;
   }
 }
@@ -18,9 +17,8 @@ export type BundleRuntime = (typeof bundleRuntimes)[number];
 type Item = Record<string, unknown>;
 
 export interface HostedFacts {
-  /** True if its sessions are stateful. */
   isStateful: boolean;
-  /** True if it exports an auth adapter, which authorizes its users. */
+  /** An auth adapter authorizes the users of the server. */
   hasAuthAdapter: boolean;
   /** The path of its MCP endpoint: `/` or `/mcp`. */
   mcpPath: string;
@@ -30,13 +28,12 @@ export interface HostedFacts {
 export interface ServerWarning {
   /** Null outside of tools; the message then names the part. */
   tool: string | null;
-  /** The finding and its place, for people. */
   message: string;
   /** Clients reject the tool or cannot check its arguments or results, because of its schema. */
   isBroken?: true;
 }
 
-/** The facts about a server from one release: scanned, or claimed by its author. */
+/** Scanned, or claimed by its author. */
 export interface ServerSnapshot {
   releaseId: string;
   type: ReleaseType;
@@ -48,7 +45,7 @@ export interface ServerSnapshot {
   hosted?: HostedFacts | null;
   /** True if a card claims it and no scan confirmed it. Missing in old rows. */
   isClaimed?: boolean;
-  /** True if the scan used credentials, which were deleted afterwards; without them the server might show less. */
+  /** The credentials were deleted after the scan; without them the server might show less. */
   hadCredentials?: boolean;
   /** JSON Schema of the configuration values of callers; `{}` without any. */
   configSchema: Item;
@@ -67,7 +64,7 @@ export interface ServerSnapshot {
 /** A server's tools, resources and prompts, and its `serverInfo`. */
 export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
 
-/** Filters a server's offers to these tools; null: everything. */
+/** Null keeps everything. */
 export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>(
   offers: T,
   tools: readonly string[] | null,
@@ -77,7 +74,6 @@ export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' |
   return { ...offers, tools: grantedTools, resources: [], resourceTemplates: [], prompts: [] };
 }
 
-/** A server as the target of an access decision. */
 export interface ServerTarget {
   id: string;
   ownerId: string;
@@ -85,7 +81,6 @@ export interface ServerTarget {
   visibility: Visibility;
 }
 
-/** An account with open streams, sessions or calls of a server. */
 export interface ServerUse {
   serverId: string;
   accountId: string;
@@ -94,11 +89,11 @@ export interface ServerUse {
 /** Holds streams, sessions or calls of servers open in this process, for accounts. */
 export interface ServerHolder {
   uses(): Iterable<ServerUse>;
-  /** Closes everything that the account has open at the server. @param now cancels calls without a response */
+  /** @param now cancels calls without a response */
   endUse(use: ServerUse, now: boolean): void;
 }
 
-/** Injection tokens of the holders: run endpoints, and connections to servers. */
+/** Run endpoints, and connections to servers, hold servers. */
 export const serverHolders = {
   runs: Symbol('ServerHolder of runs'),
   connections: Symbol('ServerHolder of connections'),

@@ -28,7 +28,6 @@ export class AccessRequiredError extends CallFailure {
   }
 }
 
-/** The connection would let others call a server that its owner can call, but not grant. */
 export class NotGrantableError extends ForbiddenError {
   constructor(name: string) {
     super(
@@ -38,7 +37,7 @@ export class NotGrantableError extends ForbiddenError {
   }
 }
 
-/** Neither a grant nor the role of an editor lets an account open a server to others. */
+/** Neither a grant nor the role of an editor suffices. */
 export class OpenedByOwnersError extends ForbiddenError {
   constructor() {
     super(
@@ -47,7 +46,7 @@ export class OpenedByOwnersError extends ForbiddenError {
   }
 }
 
-/** A server with secrets cannot become public until its owner confirms that every caller uses them. */
+/** The owner must first confirm that every caller uses them. */
 export class SecretsNotConfirmedError extends ConflictError {
   constructor() {
     super(

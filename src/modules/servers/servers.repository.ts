@@ -27,8 +27,8 @@ import {
 type NewServer = Pick<Server, 'namespaceId' | 'name' | 'displayName' | 'description' | 'slug' | 'visibility'>;
 
 /**
- * The public record of a server, by namespace and name, for an account that can find it: reads nothing that stays hidden, so that its size
- * does not show in the response time. One column of JSON: the driver takes a third less time for it than for ten columns.
+ * Reads nothing that stays hidden from the account, so that its size does not show in the response time. One column of
+ * JSON: the driver takes a third less time for it than for ten columns.
  */
 const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
   `SELECT json_build_object(
@@ -42,7 +42,6 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
     WHERE n.name = $1 AND lower(s.name) = lower($2) AND ${visibleToAccount('s', '$3::uuid')}`,
 );
 
-/** The columns of a {@link ServerRef}. */
 const REF = `s.id, s.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "ownerId", s.name, s.slug,
             s.visibility`;
 
@@ -62,7 +61,7 @@ const runnableWhere = (condition: string) =>
 const RUNNABLE_BY_SLUG = runnableWhere('lower(s.slug) = lower($1)');
 const RUNNABLE_BY_ID = runnableWhere('s.id = $1');
 
-/** Grants, and the right of an organization's members to call: a connection calls without the roles of its account. */
+/** Includes the right of an organization's members to call: a connection calls without the roles of its account. */
 const GRANT = new PreparedStatement<GrantRef>(
   `SELECT g.id, g."ownLevel" AS level, g.tools FROM ${grantsTo('$2::uuid')} g
     WHERE g.server_id = $1 OR g.namespace_id = (SELECT namespace_id FROM servers WHERE id = $1)
@@ -70,7 +69,6 @@ const GRANT = new PreparedStatement<GrantRef>(
     WHERE s.id = $1 AND n.account_id IN ${accountsOf('$2::uuid')} ORDER BY level DESC, tools DESC NULLS FIRST, id NULLS FIRST`,
 );
 
-/** SQL on servers and their grants. */
 @AccountQuotas({
   counts: {
     servers: `SELECT count(*) FROM namespaces n JOIN servers t ON t.namespace_id = n.id WHERE n.account_id = a.id`,
@@ -84,7 +82,7 @@ export class ServersRepository {
     private readonly vault: Vault,
   ) {}
 
-  /** @returns false when its name or slug is taken @throws QueryFailedError (23503) without its namespace */
+  /** @returns false when the name or slug is taken @throws QueryFailedError (23503) without its namespace */
   async insertIfFree(actor: Actor, server: NewServer): Promise<boolean> {
     const inserted = await transactionOf(this.database, actor, (tx) =>
       tx.createQueryBuilder().insert().into(Server).values(server).orIgnore().returning('id').execute(),
@@ -93,7 +91,7 @@ export class ServersRepository {
   }
 
   /**
-   * A server by its qualified name, the part after the slash in any case, or by its slug; null if there is none.
+   * The part of a qualified name after the slash can be in any case.
    *
    * @param accountId leaves out servers that this account cannot find; null: finds all
    */
@@ -110,7 +108,7 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** The owner of a namespace and the names of at most 1,000 of its servers; null without the namespace. */
+  /** Returns at most 1,000 names; null without the namespace. */
   async namesIn(namespace: string): Promise<{ ownerId: string; names: string[] } | null> {
     const rows = await this.database.query<{ ownerId: string; name: string | null }[]>(
       `SELECT n.account_id AS "ownerId", s.name FROM namespaces n LEFT JOIN servers s ON s.namespace_id = n.id
@@ -121,13 +119,12 @@ export class ServersRepository {
     return first ? { ownerId: first.ownerId, names: rows.flatMap(({ name }) => name ?? []) } : null;
   }
 
-  /** All grants of a server to an account, merged under the id of the strongest; null without one. */
+  /** Merges all grants under the id of the strongest; null without a grant. */
   async findGrant(id: string, accountId: string): Promise<GrantRef | null> {
     const rows = await GRANT.run(this.database, [id, accountId]);
     return rows[0] ? { ...rows[0], tools: toolsOfAll(rows) } : null;
   }
 
-  /** Those of these servers that are not public, or are suspended. */
   async closedAmong(ids: string[]): Promise<string[]> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT s.id FROM servers s JOIN namespaces n ON n.id = s.namespace_id
@@ -137,7 +134,7 @@ export class ServersRepository {
     return rows.map(({ id }) => id);
   }
 
-  /** Those of these uses whose account cannot call the server. */
+  /** Returns uses whose account cannot call the server. */
   lostAmong(uses: ServerUse[]): Promise<ServerUse[]> {
     return this.database.query<ServerUse[]>(
       `SELECT u.server AS "serverId", u.account AS "accountId" FROM unnest($1::uuid[], $2::uuid[]) u(server, account)
@@ -147,7 +144,7 @@ export class ServersRepository {
     );
   }
 
-  /** True if a namespace of another owner is granted to an account that cannot call the server. */
+  /** The namespace belongs to another owner. */
   async isSharedBy(id: string, namespaceId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT FROM servers s JOIN namespaces o ON o.id = s.namespace_id JOIN namespaces n ON n.id = $2
@@ -159,12 +156,11 @@ export class ServersRepository {
     return rows.length > 0;
   }
 
-  /** The public record of a server; null if the account cannot find one. */
+  /** Null if the account cannot find the server. */
   async findDetail({ namespace, name }: QualifiedName, accountId: string): Promise<(DetailRow & ServerTarget) | null> {
     return (await DETAIL.findOne(this.database, [namespace, name, accountId]))?.detail ?? null;
   }
 
-  /** The columns that calls to a server need; null if there is none. */
   async findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     const row =
       'slug' in by
@@ -177,7 +173,6 @@ export class ServersRepository {
     return { ...server, current: { ...server.current, upstreamUrl } };
   }
 
-  /** The name, description and icon by which users know a server; null if there is none. */
   async findPresentation(
     id: string,
   ): Promise<(QualifiedName & Pick<Server, 'displayName' | 'description'> & { hasIcon: boolean }) | null> {
@@ -190,7 +185,7 @@ export class ServersRepository {
     return row ?? null;
   }
 
-  /** The account that owns a namespace. @throws NamespaceNotFoundError */
+  /** @throws NamespaceNotFoundError */
   async ownerOf(namespaceId: string): Promise<string> {
     const [row] = await this.database.query<{ ownerId: string }[]>(
       'SELECT account_id AS "ownerId" FROM namespaces WHERE id = $1',
@@ -201,13 +196,11 @@ export class ServersRepository {
   }
 
   /**
-   * Sets the visibility of a server; its caller announces the change.
-   *
-   * @param requireOpener throws if the caller cannot open the server: called under the lock of the row, before the server becomes more
-   * visible and for a confirmation
+   * @param requireOpener throws if the caller cannot open the server: called under the lock of the row, before the
+   * server becomes more visible and for a confirmation
    * @param confirmsSecrets that every caller uses the server's secrets
-   * @throws SecretsNotConfirmedError for a server with secrets that would become public unconfirmed; ServerNotFoundError; what
-   * `requireOpener` throws
+   * @throws SecretsNotConfirmedError for a server with secrets that would become public unconfirmed;
+   * ServerNotFoundError; what `requireOpener` throws
    */
   async setVisibility(
     tx: EntityManager,
@@ -233,7 +226,7 @@ export class ServersRepository {
     );
   }
 
-  /** Suspends or reinstates a server. @returns null if it does not exist */
+  /** @returns null if the server does not exist */
   async suspend(
     actor: Actor,
     { namespace, name }: QualifiedName,
@@ -253,7 +246,7 @@ export class ServersRepository {
     );
   }
 
-  /** Adds uses to the counts of servers. Locks rows in the order of their ids, so that processes cannot deadlock. */
+  /** Locks rows in the order of their ids, so that processes cannot deadlock. */
   async addUses(uses: Map<string, number>): Promise<void> {
     const rows = [...uses].toSorted(([a], [b]) => (a < b ? -1 : 1));
     await this.database.query(

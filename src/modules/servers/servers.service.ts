@@ -43,13 +43,11 @@ function withTail(slug: string): string {
   return `${slug.slice(0, SLUG_BASE_MAX)}-${generateTail(4)}`;
 }
 
-/** Prepares the deletion of servers in the module that has their releases. */
 export abstract class ServerDeletion {
-  /** Runs before a server is deleted, while its rows exist. */
+  /** Runs while the rows of the server exist. */
   abstract prepareDeletion(server: ServerRef): Promise<void>;
 }
 
-/** Creates, finds, changes the visibility of, suspends and deletes servers. */
 @Injectable()
 export class ServersService implements OnModuleInit, OnApplicationShutdown {
   private readonly uses = new WriteBehind<string, number>(
@@ -78,11 +76,12 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Creates a server, or changes an existing one of this name, in any case: members of the body are applied, absent and null ones stay
-   * (Spec 4.1). A new server is `restricted` where the default is public and the caller cannot open it.
+   * Members of the body are applied, absent and null ones stay (Spec 4.1). A new server is `restricted` where the
+   * default is public and the caller cannot open it.
    *
-   * @param name empty for the namespace-only server
-   * @throws InvalidInputError, QuotaExceededError, OpenedByOwnersError, NamespaceNotFoundError when the namespace was deleted meanwhile
+   * @param name empty for the namespace-only server; found in any case
+   * @throws InvalidInputError, QuotaExceededError, OpenedByOwnersError, NamespaceNotFoundError when the namespace was
+   * deleted meanwhile
    */
   async put(namespace: OwnedNamespace, name: string, body: CreateServerDto, caller: Caller): Promise<ServerDto> {
     requireServerName(name);
@@ -114,7 +113,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Finds a server by its qualified name, in any case.
+   * The name can be in any case.
    *
    * @param caller null for a signed link, which opens private servers as well
    * @throws ServerNotFoundError, including for a private server that the caller cannot find; KeyScopeError
@@ -129,7 +128,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     throw await this.serverAccessService.missing({ namespace, name }, caller);
   }
 
-  /** Finds a server by its slug, in any case; null if the caller cannot find one. */
+  /** The slug can be in any case. Null if the caller cannot find the server. */
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
     const row = await this.serversRepository.find({ slug }, caller.accountId);
     if (!row) await this.serverAccessService.spendLookUp(caller);
@@ -142,20 +141,20 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       throw new AccessRequiredError(formatQualifiedName(server));
   }
 
-  /** {@link requireCall} for all tools of the server. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
+  /** The caller must be able to call all tools. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
   async requireWhole(caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(caller, server);
     const tools = this.serverAccessService.grantedToolsOf(caller, server);
     if (tools) throw new ToolsOnlyError(tools);
   }
 
-  /** The only tools of a server that a connection of this account can call; null for all. Valid after {@link requireCall}. */
+  /** Null for all tools. Valid after {@link requireCall}. */
   grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
     return this.serverAccessService.grantedToolsOf(caller, server);
   }
 
   /**
-   * Requires that the caller can call everything that a connection of `owner` to the server can.
+   * The caller must be able to call everything that a connection of `owner` can.
    *
    * @throws AccessRequiredError if one of them cannot call the server, or the caller can call fewer tools
    */
@@ -169,7 +168,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Requires that a connection to the server in this namespace does not open it to grantees of the namespace, unless the caller can grant
+   * A connection in this namespace must not open the server to grantees of the namespace, unless the caller can grant
    * the server.
    *
    * @throws ForbiddenError
@@ -180,10 +179,9 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Sets the visibility of a server.
-   *
    * @param confirmsSecrets that every caller uses the server's secrets
-   * @throws SecretsNotConfirmedError, ServerNotFoundError; OpenedByOwnersError and KeyScopeError for a higher visibility
+   * @throws SecretsNotConfirmedError, ServerNotFoundError; OpenedByOwnersError and KeyScopeError for a higher
+   * visibility
    */
   async setVisibility(
     server: ServerChange,
@@ -198,7 +196,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     this.announceChange(server);
   }
 
-  /** Reads the public record of a server, listed or not. @throws ServerNotFoundError */
+  /** The server need not be listed. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.serversRepository.findDetail(name, caller.accountId);
     if (!row || !(await this.serverAccessService.isAllowed(caller, 'discover', row)))
@@ -215,12 +213,12 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       : Object.assign(detail, (await this.serverCardsService.read([row.id]))(row.id));
   }
 
-  /** The data that calls to a server need, by the slug of its run endpoint or its id; null if there is none. */
+  /** Finds a server by the slug of its run endpoint, or by id. */
   findRunnable(by: { slug: string } | { id: string }): Promise<RunnableServer | null> {
     return this.serversRepository.findRunnable(by);
   }
 
-  /** The title, description and icon by which users know a server; empty if there is none. The icon needs no key. */
+  /** Empty without the server. The icon needs no key. */
   async presentation(id: string): Promise<{ title?: string; description?: string; iconUrl?: string }> {
     const row = await this.serversRepository.findPresentation(id);
     if (!row) return {};
@@ -228,17 +226,17 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     return { title, description, ...(hasIcon && { iconUrl: this.serverUrlsService.uploadedIcon(row) }) };
   }
 
-  /** Counts connections to a server and calls of it, in memory first: cheap enough for every call. */
+  /** Counts in memory first, which is cheap enough for every call. */
   countUse(serverId: string, uses = 1): void {
     this.uses.set(serverId, uses);
   }
 
-  /** Publishes that a server's slug, secrets or runtime settings changed. New current releases have a topic of their own. */
+  /** The slug, secrets or runtime settings changed. New current releases have a topic of their own. */
   announceChange({ id, slug }: ServerChange): void {
     this.pubSub.announce('servers.changed', { id, slug });
   }
 
-  /** Suspends a server or, with null, reinstates it: within 5 s in every process. @throws ServerNotFoundError */
+  /** Null reinstates the server. Takes effect within 5 s in every process. @throws ServerNotFoundError */
   async suspend(name: QualifiedName, caller: Caller, reason: string | null): Promise<SuccessDto> {
     const changed = await this.serversRepository.suspend(caller, name, toSuspension(reason, caller));
     if (!changed) throw new ServerNotFoundError();
@@ -247,7 +245,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Deletes a server. Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` stops its programs and closes its
+   * Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` stops its programs and closes its
    * sessions.
    *
    * @throws ServerNotFoundError

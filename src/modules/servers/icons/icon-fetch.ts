@@ -1,12 +1,10 @@
 /**
  * Icons of servers: `serverInfo.icons` of a scan, or a URL of the owner (Spec 4.12).
  *
- * http(s) and data URLs are read through the egress policy, with 1 MB, 5 s and 3 redirects. At most eight of the icons that a server names
- * are tried within 10 s: PNG before others, those with sizes before those without. The type is detected from the bytes, never from the name
- * or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg` after at most 4 KB of comments and a plain doctype, or the largest
- * PNG among the first 32 entries of an ICO.
- *
- * Nothing is thrown: an unavailable icon is null, or `too_large` if it was larger than 1 MB.
+ * http(s) and data URLs are read through the egress policy, with 1 MB, 5 s and 3 redirects. At most eight of the icons
+ * that a server names are tried within 10 s: PNG before others, those with sizes before those without. The type is
+ * detected from the bytes, never from the name or the header: PNG, JPEG, GIF, WebP, an SVG whose first tag is `<svg`
+ * after at most 4 KB of comments and a plain doctype, or the largest PNG among the first 32 entries of an ICO.
  */
 import type { IncomingMessage } from 'node:http';
 import { InvalidInputError, TooLargeError } from '../../../platform/errors/domain-error.js';
@@ -15,7 +13,6 @@ import { discard, follow, readWithin } from '../../../platform/egress/follow.js'
 import { parseUrl } from '../../../config/parse-url.js';
 import { readMultipart } from '../../../platform/http/body/multipart.js';
 
-/** Spec 4.12: the size limit of an icon. */
 export const ICON_BYTES_MAX = 1024 * 1024;
 
 const FETCH_MS_MAX = 5_000;
@@ -28,19 +25,17 @@ const REDIRECTS_MAX = 3;
 /** Spec 4.12: an icon over the size limit, uploaded or the only one the server names. */
 export const iconTooLarge = () => new TooLargeError('File too large');
 
-/** The images a server's icon may be (Spec 4.12). */
+/** Spec 4.12 defines these types. */
 export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'] as const;
 
 type IconType = (typeof iconTypes)[number];
 
 const ENTRIES_MAX = 32;
 
-/** Bytes within which the tag `<svg` must start. */
 const PROLOG_BYTES_MAX = 4 * 1024;
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
 
-/** One piece of the prolog of an XML document. */
 const PROLOG_PIECE = /^(?:\s+|<\?[^>]*\?>|<!--[\s\S]*?-->|<!DOCTYPE\s+svg\b[^>[]*>)/;
 
 export interface FoundIcon {
@@ -48,7 +43,7 @@ export interface FoundIcon {
   type: IconType;
 }
 
-/** Fetches the image at an http(s) or data URL. @returns `too_large` if it is larger than 1 MB; null without an image */
+/** @returns `too_large` if the image is larger than 1 MB; null without an image */
 export async function fetchIcon(
   egress: Egress,
   src: string,
@@ -62,10 +57,10 @@ export async function fetchIcon(
 }
 
 /**
- * The first image among the icons that a server names, in order of preference.
+ * Tries the icons in order of preference.
  *
  * @param base address of the MCP server, to resolve relative addresses; null without one
- * @returns `none` if it names none; `too_large` if all images are; null if no image is available now
+ * @returns `none` if the server names no icon; `too_large` if all images are; null if no image is available now
  */
 export async function fetchFirstIcon(
   egress: Egress,
@@ -92,7 +87,9 @@ export async function fetchFirstIcon(
   return failure;
 }
 
-/** The largest PNG within an ICO, among its first entries that overlap no others; null for other bytes, and for an ICO of bitmaps. */
+/**
+ * Reads only the first entries, and only those that overlap no others. Null for other bytes, and for an ICO of bitmaps.
+ */
 function pngWithin(bytes: Buffer): Buffer | null {
   if (bytes.length < 6 || bytes.readUInt32LE(0) !== 0x10000) return null;
   let largest: Buffer | null = null;
@@ -122,7 +119,7 @@ async function readDataUrl(src: string): Promise<Buffer | 'too_large' | null> {
   return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
 }
 
-/** The decoded text; unchanged if a bare `%` makes it invalid. */
+/** Unchanged if a bare `%` makes the text invalid. */
 function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -145,8 +142,8 @@ function isPng(bytes: Buffer): boolean {
 }
 
 /**
- * The type of an image by its first bytes; null for anything else. Ignores the declared type: an HTML page declared as an image would run
- * in the viewer's browser.
+ * Null for anything but an image. Ignores the declared type: an HTML page declared as an image would run in the
+ * viewer's browser.
  */
 export function iconTypeOf(bytes: Buffer): IconType | null {
   const starts = (text: string, at = 0) => bytes.subarray(at, at + text.length).equals(Buffer.from(text, 'latin1'));
@@ -161,9 +158,9 @@ export function iconTypeOf(bytes: Buffer): IconType | null {
 }
 
 /**
- * The image of a multipart form with one file, in a part of any name.
+ * The file can be in a part of any name.
  *
- * @throws TooLargeError over 1 MB; InvalidInputError when it is not such a form or not an image
+ * @throws TooLargeError over 1 MB; InvalidInputError when the form does not have one file, or the file is not an image
  */
 export async function readUploadedIcon(request: IncomingMessage): Promise<FoundIcon> {
   let count = 0;

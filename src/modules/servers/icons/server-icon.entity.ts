@@ -1,7 +1,6 @@
 import { ForeignKey, Check, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** The source of an icon: an upload by its owner, or the server's `serverInfo`. */
 export type IconSource = 'upload' | 'upstream';
 
 @Entity('server_icons')
@@ -19,7 +18,7 @@ export class ServerIcon {
   @Column('bytea', { nullable: true, select: false })
   bytes: Buffer | null;
 
-  /** The detected type; null without bytes. */
+  /** Detected; null without bytes. */
   @Column('text', { name: 'content_type', nullable: true })
   contentType: string | null;
 

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import type { QualifiedName } from '../server.types.js';
 import type { IconSource, ServerIcon } from './server-icon.entity.js';
 
-/** The icon of a server; every column is null if it has none. */
+/** Every column is null without an icon. */
 export interface IconRow {
   source: IconSource | null;
   bytes: Buffer | null;
@@ -27,7 +27,7 @@ export class ServerIconsRepository {
     return row ?? null;
   }
 
-  /** True if the owner uploaded an icon or set the URL of one. */
+  /** The owner uploaded the icon or set its URL. */
   async isChosen(serverId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM servers s LEFT JOIN server_icons i ON i.server_id = s.id
@@ -37,7 +37,7 @@ export class ServerIconsRepository {
     return rows.length > 0;
   }
 
-  /** Stores a fetched icon, unless the owner uploaded one. Does nothing without the server. */
+  /** Keeps an icon that the owner uploaded. Does nothing without the server. */
   async saveUpstream(icon: Omit<ServerIcon, 'source'>): Promise<void> {
     await this.database.query(
       `INSERT INTO server_icons (server_id, source, bytes, content_type, hash, updated_at)

@@ -20,7 +20,6 @@ export interface StoredIcon {
   hash: string;
 }
 
-/** Stores icons that owners upload or servers name in `serverInfo`, and reads them. */
 @Injectable()
 export class ServerIconsService {
   constructor(
@@ -40,7 +39,7 @@ export class ServerIconsService {
     return { bytes, contentType, hash };
   }
 
-  /** Stores an uploaded icon, replacing any other. @throws ServerNotFoundError */
+  /** Replaces any other icon. @throws ServerNotFoundError */
   async upload(server: ServerRef, icon: FoundIcon): Promise<UploadedIconDto> {
     await this.serverIconRepository
       .upsert({ ...rowOf(server.id, icon), source: 'upload' }, ['serverId'])
@@ -49,7 +48,7 @@ export class ServerIconsService {
   }
 
   /**
-   * Fetches the image at a URL that the owner set, and stores it unless one was uploaded; null deletes it. Takes at most 5 s.
+   * Fetches and stores the image, unless one was uploaded; null deletes it. Takes at most 5 s.
    *
    * @throws InvalidInputError when there is no image, TooLargeError over 1 MB
    */
@@ -64,7 +63,7 @@ export class ServerIconsService {
     await this.serverIconsRepository.saveUpstream(rowOf(serverId, icon));
   }
 
-  /** Deletes the icon, whatever its source. @throws NotFoundError */
+  /** The icon can come from any source. @throws NotFoundError */
   async remove({ id: serverId }: ServerRef): Promise<SuccessDto> {
     const { affected } = await this.serverIconRepository.delete({ serverId });
     if (!affected) throw iconNotFound();
@@ -72,8 +71,8 @@ export class ServerIconsService {
   }
 
   /**
-   * Stores the icon a server names in `serverInfo.icons`, unless its owner uploaded one or set a URL; deletes the stored one if the server
-   * no longer names any. Fetches for up to 10 s, so never call this inside a transaction. If none can be fetched, the stored one stays;
+   * Does nothing if the owner uploaded an icon or set a URL; deletes the stored icon if the server no longer names any.
+   * Fetches for up to 10 s, so never call this inside a transaction. If no icon can be fetched, the stored one stays;
    * throws only database errors.
    *
    * @param base address of the MCP server, for relative addresses; null without one

@@ -3,26 +3,23 @@ import { listedFor } from '../../auth/visible-servers.access.js';
 import { parseQualifiedName, type ReleaseType } from '../server.types.js';
 import type { ServerQueryDto } from './server-search.dto.js';
 
-/** Values of a statement, in the order of their `$1`, `$2`, … */
+/** The values are in the order of their `$1`, `$2`, … */
 export class SqlValues {
   readonly list: unknown[] = [];
 
-  /** Adds a value. @returns its placeholder */
+  /** @returns the placeholder */
   add(value: unknown): string {
     return `$${this.list.push(value)}`;
   }
 }
 
-/** Dependencies for resolving filters. */
 export interface Lookups {
-  /** The namespace of this name. */
   find: (name: string) => Promise<{ id: string; ownerId: string } | null>;
   owns: (accountId: string) => boolean;
   /** The release types that the filter `remote` matches. */
   remoteTypes: readonly ReleaseType[];
 }
 
-/** The filters of a query, with its namespace resolved. */
 export interface ServerScope {
   query: ServerQueryDto;
   /** From the parameter `namespace`, or from `qualifiedName`; null without both. */
@@ -30,13 +27,13 @@ export interface ServerScope {
   /** The part of `qualifiedName` after the slash, in lower case; null without one. */
   name: string | null;
   showsUnlisted: boolean;
-  /** Private servers that this caller cannot find are left out. */
+  /** Private servers that the caller cannot find are left out. */
   caller: Caller;
   remoteTypes: readonly ReleaseType[];
 }
 
 /**
- * Resolves the filters of a query. Owners who filter by their own namespace or account also get unlisted servers.
+ * Owners who filter by their own namespace or account also get unlisted servers.
  *
  * @returns null when nothing can match
  */
@@ -66,7 +63,7 @@ export async function scopeOf(
   };
 }
 
-/** The scope as SQL conditions on `servers s`, joined with AND. */
+/** Conditions on `servers s`, joined with AND. */
 export function conditionsOf(
   { query, namespaceId, name, showsUnlisted, caller, remoteTypes }: ServerScope,
   values: SqlValues,

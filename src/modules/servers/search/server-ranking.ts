@@ -1,43 +1,40 @@
 /**
  * The SQL that finds and scores servers for a search text, best first, with scores from 0 to 1.
  *
- * A server whose name or display name equals the text scores 1. One that has all the words scores 0.35 to 0.99: more for words in its name
- * than in its display name, description and tools (weights A to D), slightly more the more it is used. The last word can be incomplete.
- * With `some words`, servers that have one of the words, or a similar one in their names (trigrams), follow with less than 0.35.
+ * A server whose name or display name equals the text scores 1. One that has all the words scores 0.35 to 0.99: more
+ * for words in its name than in its display name, description and tools (weights A to D), slightly more the more it is
+ * used. The last word can be incomplete. With `some words`, servers that have one of the words, or a similar one in
+ * their names (trigrams), follow with less than 0.35.
  *
- * Only a limited number of hits is scored, so that a common word costs no more than a rare one: of 10,000 hits the most used ones, and of
- * the 1,000 most used servers those that have the words. Both limits are in the statement, because the planner alone walked through all
- * servers for two words that rarely occur together (360 ms instead of 1). Every part applies the filters itself: excluded servers must not
- * use up a limit.
+ * Only a limited number of hits is scored, so that a common word costs no more than a rare one. Both limits are in the
+ * statement, because the planner alone walked through all servers for two words that rarely occur together (360 ms
+ * instead of 1). Every part applies the filters itself: excluded servers must not use up a limit.
  */
 import { parseQualifiedName } from '../server.types.js';
 import type { SqlValues } from './server-filters.js';
 
-/** Words of one search; the rest is ignored. Each one costs an index scan in a search for similar words. */
+/** Further words are ignored. Each word costs an index scan in a search for similar words. */
 const WORDS_MAX = 8;
 
-/** Hits of each kind that are ranked, the most used ones of them; and the most used servers that are checked one by one. */
+/** The most used hits of each kind are ranked, and the most used servers are checked one by one. */
 const RANKED_MAX = 1_000;
 
 /** Hits among which the most used ones are chosen. */
 const HITS_MAX = 10_000;
 
 export interface Searched {
-  /** The search text in lower case. */
   whole: string;
   /** Letters and digits only. */
   words: string[];
 }
 
-/** Splits a search text into words. A text without words matches nothing. */
+/** A text without words matches nothing. */
 export function searchedFor(q: string): Searched {
   const text = q.trim().replace(/^@/, '').toLowerCase();
   return { whole: text, words: (text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).slice(0, WORDS_MAX) };
 }
 
-/**
- * The statement, with the columns `id` and `score`. @param conditions on `servers s`, whose values are already in `values`
- */
+/** Has the columns `id` and `score`. @param conditions on `servers s`, whose values are already in `values` */
 export function rankingOf(
   { whole: text, words }: Searched,
   mode: 'all words' | 'some words',
@@ -49,7 +46,6 @@ export function rankingOf(
   const typed = values.add(text);
   const { namespace, name } = parseQualifiedName(text);
   const inNamespace = `s.namespace_id = (SELECT id FROM namespaces WHERE name = ${values.add(namespace)})`;
-  // The search text is the name, the display name or the qualified name of a server.
   const exact = [
     `lower(s.name) = ${typed}`,
     `lower(s.display_name) = ${typed}`,
@@ -96,7 +92,7 @@ function rank(query: string): string {
 
 const MOST_USED = 'ORDER BY s.popularity DESC, s.created_at DESC, s.id DESC';
 
-/** The most used servers among at most this many matches. */
+/** Chooses among at most this many matches. */
 function hits(condition: string, conditions: string, among = HITS_MAX): string {
   return `(SELECT s.id FROM (SELECT s.id, s.popularity, s.created_at FROM servers s
       WHERE ${condition} AND ${conditions} LIMIT ${among}) s ${MOST_USED} LIMIT ${RANKED_MAX})`;

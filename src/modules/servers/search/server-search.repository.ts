@@ -8,7 +8,6 @@ import { rankingOf, type Searched } from './server-ranking.js';
 /** Fraction of a word's trigrams that must match: half of them do when one letter of six is missing. */
 const SIMILARITY_MIN = 0.45;
 
-/** SQL conditions on `servers s`, and the values of their placeholders. */
 export interface ServerFilter {
   conditions: string;
   values: readonly unknown[];
@@ -23,7 +22,9 @@ export interface SearchHit {
 export class ServerSearchRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Ids of a page, most used first, then newest; with `pivot` in the order of ids from it, with wrap-around. */
+  /**
+   * Lists the most used servers first, then the newest; with `pivot`, in the order of ids from it, with wrap-around.
+   */
   async findPage(filter: ServerFilter, pivot: string | null, offset: number, limit: number): Promise<string[]> {
     const { conditions, values } = filter;
     const at = values.length;
@@ -41,14 +42,13 @@ export class ServerSearchRepository {
     return row?.count ?? 0;
   }
 
-  /** The best servers that have all the words, best first. */
   search(scope: ServerScope, searched: Searched, limit: number): Promise<SearchHit[]> {
     const values = new SqlValues();
     const sql = rankingOf(searched, 'all words', conditionsOf(scope, values), values, limit);
     return this.database.query<SearchHit[]>(sql, values.list);
   }
 
-  /** The best servers that have some of the words or similar ones. Overrides the operator's similarity threshold within one transaction. */
+  /** Overrides the operator's similarity threshold within one transaction. */
   searchSimilar(scope: ServerScope, searched: Searched, limit: number): Promise<SearchHit[]> {
     const values = new SqlValues();
     const sql = rankingOf(searched, 'some words', conditionsOf(scope, values), values, limit);
@@ -58,7 +58,7 @@ export class ServerSearchRepository {
     });
   }
 
-  /** The columns that lists show, in the order of `ids`; leaves out deleted servers. */
+  /** Rows are in the order of `ids`, without deleted servers. */
   async findListed(ids: string[]): Promise<ListedRow[]> {
     if (ids.length === 0) return [];
     const rows = await this.database.query<ListedRow[]>(

@@ -15,7 +15,6 @@ import { ServerSearchRepository } from './server-search.repository.js';
 /** Searches with fewer hits also find servers that have only some of the words, or similar ones. */
 const FEW_HITS = 10;
 
-/** Cache lifetime of the length of a list. */
 const COUNTED_MS = 5_000;
 
 interface FoundPage {
@@ -24,10 +23,9 @@ interface FoundPage {
   scores?: Map<string, number>;
 }
 
-/** Lists and searches the registry. */
 @Injectable()
 export class ServerSearchService {
-  /** Lengths of lists by filter: concurrent requests share one index scan. */
+  /** Concurrent requests share one index scan. */
   private readonly totals = growingLru<Promise<number>>(undefined, { ttl: COUNTED_MS });
 
   constructor(
@@ -39,8 +37,8 @@ export class ServerSearchService {
   ) {}
 
   /**
-   * Lists servers that are listed, and unlisted ones to their owner who filters by namespace or account. A page past the end is empty. The
-   * total of a list longer than a page is up to 5 s old.
+   * Unlisted servers are listed only for their owner who filters by namespace or account. A page past the end is empty.
+   * The total of a list longer than a page is up to 5 s old.
    */
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
@@ -70,7 +68,7 @@ export class ServerSearchService {
     };
   }
 
-  /** A page by popularity, or in the order of ids, which are random, from a position that the seed determines. */
+  /** Ids are random, so pages by popularity, or in the order of ids from a position that the seed determines. */
   private async browse(scope: ServerScope): Promise<FoundPage> {
     const { page = 1, pageSize = 10, seed } = scope.query;
     const values = new SqlValues();

@@ -4,7 +4,7 @@ import { In, Repository } from 'typeorm';
 import { Vault } from '../../../platform/vault/vault.js';
 import { ServerRuntime, ServerSecret } from './server-settings.entity.js';
 
-/** Settings with which hosted programs of a server run: secrets in clear text, and egress rules. */
+/** Reads secrets in clear text. */
 @Injectable()
 export class ProgramSettingsService {
   constructor(
@@ -14,9 +14,9 @@ export class ProgramSettingsService {
   ) {}
 
   /**
-   * The values of these secrets by name; of all secrets if `names` is null. Leaves out unknown names.
+   * Returns all secrets if `names` is null, and leaves out unknown names.
    *
-   * @throws VaultError when one cannot be decrypted
+   * @throws VaultError when a secret cannot be decrypted
    */
   async secretsOf(serverId: string, names: readonly string[] | null): Promise<Record<string, string>> {
     const rows = await this.serverSecretRepository.find({
@@ -26,7 +26,7 @@ export class ProgramSettingsService {
     return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
   }
 
-  /** The hosts a server's code can reach, as `Program.egressAllow`; null for any public one. */
+  /** Has the form of `Program.egressAllow`; null for any public host. */
   async egressAllowOf(serverId: string): Promise<string[] | null> {
     return (await this.serverRuntimeRepository.findOneBy({ serverId }))?.egressAllow ?? null;
   }

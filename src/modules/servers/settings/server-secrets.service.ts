@@ -17,7 +17,7 @@ import type { SecretDto, SetSecretDto } from './server-settings.dto.js';
 
 const COUNT_MAX = 100;
 
-/** Lists, stores and deletes the secrets of servers. {@link ProgramSettingsService} alone reads their values. */
+/** {@link ProgramSettingsService} alone reads the values of secrets. */
 @Injectable()
 export class ServerSecretsService {
   constructor(
@@ -32,7 +32,7 @@ export class ServerSecretsService {
     return rows.map(({ name }) => ({ name, type: 'secret_text' }));
   }
 
-  /** Creates or replaces a secret. @throws ServerNotFoundError, InvalidInputError beyond 100 secrets */
+  /** @throws ServerNotFoundError, InvalidInputError beyond 100 secrets */
   async set(actor: Actor, server: ServerRef, { name, value }: SetSecretDto): Promise<SuccessDto> {
     const serverId = server.id;
     await transactionOf(this.database, actor, async (tx) => {
@@ -51,7 +51,7 @@ export class ServerSecretsService {
     return { success: true };
   }
 
-  /** A message for the owner of a public server with unconfirmed secrets; null otherwise. */
+  /** A message for the owner; null unless the server is public with unconfirmed secrets. */
   async publicNote({ id }: Pick<ServerRef, 'id'>): Promise<string | null> {
     const isPublic = (await publicWithSecrets(this.database, id)).length > 0;
     return isPublic
@@ -59,7 +59,7 @@ export class ServerSecretsService {
       : null;
   }
 
-  /** Deletes a secret. @throws NotFoundError */
+  /** @throws NotFoundError */
   async remove(actor: Actor, server: ServerRef, name: string): Promise<SuccessDto> {
     // A path can contain characters that Postgres rejects.
     const { affected } = SECRET_NAME.test(name)

@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn, PrimaryColumn, ForeignKey } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** The runtime settings of a server. A server without a row has the defaults. */
+/** A server without a row has the defaults. */
 @Entity('server_runtime')
 export class ServerRuntime {
   @ForeignKey(() => Server, { name: 'server_runtime_server_fk', onDelete: 'CASCADE' })
@@ -17,7 +17,7 @@ export class ServerRuntime {
   logPayloads: boolean;
 }
 
-/** A secret of a server, passed to its hosted code by name. The API never returns its value. */
+/** Passed to the hosted code by name. The API never returns the value. */
 @Entity('server_secrets')
 @Index('server_secrets_name', ['serverId', 'name'], { unique: true })
 export class ServerSecret {

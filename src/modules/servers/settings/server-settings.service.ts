@@ -1,13 +1,10 @@
 /**
- * Changes of a server by its owner (descriptions, visibility, runtime settings, namespace, address) and by the operator (`verified`).
+ * Changes of a server by its owner and by the operator (`verified`).
  *
- * Changes that affect calls are announced (`servers.changed`), so that caches drop the server and programs restart with new egress rules. A
- * transfer keeps releases, secrets, icon and the run endpoint, because connections refer to the id. A rename gives the run endpoint another
- * subdomain; the old one stops working and can be taken by others. A subdomain that begins with another account's namespace (`acme--…`) is
- * rejected as taken.
- *
- * Fails: 404 for a server that was deleted meanwhile, 409 for names and subdomains that are taken, 403 for a transfer to a namespace of
- * another account.
+ * Changes that affect calls are announced (`servers.changed`), so that caches drop the server and programs restart with
+ * new egress rules. A transfer keeps releases, secrets, icon and the run endpoint, because connections refer to the id.
+ * A rename gives the run endpoint another subdomain; the old one stops working and can be taken by others. A subdomain
+ * that begins with another account's namespace (`acme--…`) is rejected as taken.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -55,7 +52,7 @@ export class ServerSettingsService {
   ) {}
 
   /**
-   * Changes the members in the body; null clears. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of
+   * Null clears a member. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of
    * `ServerIconsService.setUrl`
    */
   async update(server: ServerRef, body: UpdateServerDto, caller: Caller): Promise<UpdatedServerDto> {
@@ -84,7 +81,6 @@ export class ServerSettingsService {
     return { success: true, namespace, server: name };
   }
 
-  /** Sets the operator's `verified` mark. */
   async verify(actor: Actor, { id, namespace, name }: ServerRef, verified: boolean): Promise<UpdatedServerDto> {
     await transactionOf(this.serverRepository, actor, (tx) => tx.update(Server, { id }, { verified }));
     return { success: true, namespace, server: name };
@@ -95,7 +91,7 @@ export class ServerSettingsService {
     return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
   }
 
-  /** Changes the runtime settings in the body. Running programs restart with them. @throws ServerNotFoundError */
+  /** Running programs restart. @throws ServerNotFoundError */
   async updateRuntime(actor: Actor, server: ServerRef, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
     const { egressAllow, logPayloads } = body;
     if (egressAllow !== undefined || logPayloads !== undefined) {
@@ -109,12 +105,12 @@ export class ServerSettingsService {
   }
 
   /**
-   * Moves a server to another namespace of the caller, with its releases, secrets and icon. Its run endpoint and the connections to it stay
-   * valid, since they refer to its slug and its id.
+   * Keeps releases, secrets and icon. The run endpoint and connections stay valid, since they refer to the slug and the
+   * id.
    *
-   * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError; ForbiddenError for a target of another account;
-   * OpenedByOwnersError if the server is not public, goes to another account, and the caller does not own it; ConflictError when the name
-   * is taken
+   * @throws ServerNotFoundError, InvalidInputError, NamespaceNotFoundError; ForbiddenError for a target of another
+   * account; OpenedByOwnersError if the server is not public, goes to another account, and the caller does not own it;
+   * ConflictError when the name is taken
    */
   async transfer(
     server: ServerRef,
@@ -155,10 +151,10 @@ export class ServerSettingsService {
   }
 
   /**
-   * Renames the run endpoint. The old address stops working, and can be taken by others.
+   * The old address stops working, and can be taken by others.
    *
-   * @throws NotFoundError for an unknown domain; ConflictError when the subdomain is taken; ServerNotFoundError when the server was deleted
-   * meanwhile
+   * @throws NotFoundError for an unknown domain; ConflictError when the subdomain is taken; ServerNotFoundError when
+   * the server was deleted meanwhile
    */
   async rename(server: ServerRef, caller: Caller, domainId: string, subdomain: string): Promise<ServerDomainDto> {
     if (domainId !== MANAGED) throw new NotFoundError('Domain not found');
