@@ -1,13 +1,13 @@
 /**
- * Skills from repositories: parses the browser URL of a repository or of a folder in one, and fetches the repository as a zip over HTTPS,
- * without git.
+ * Skills from repositories: parses the browser URL of a repository or of a folder in one, and fetches the repository as
+ * a zip over HTTPS, without git.
  *
- * GitHub, GitLab, Bitbucket and Gitea have their own forms of folder pages (`/tree/main/skills/pdf`) and of archives. An unknown host is
- * recognised by its path; otherwise both Gitea's and GitLab's archive are tried. `key` is the same for every spelling and branch, so that
- * one folder is one skill.
+ * An unknown host is recognised by its path; otherwise both Gitea's and GitLab's archive are tried. `key` is the same
+ * for every spelling and branch, so that one folder is one skill.
  *
- * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Fails: 400 for the URL, 404 for a repository that does
- * not exist or is private (hosts do not distinguish them), 502 for a host that is down or does not return a zip, 413 above the size.
+ * The egress policy applies at every step, with 5 redirects, 45 s in all and 25 MB. Fails: 400 for the URL, 404 for a
+ * repository that does not exist or is private (hosts do not distinguish them), 502 for a host that is down or does not
+ * return a zip, 413 above the size.
  */
 import { Injectable } from '@nestjs/common';
 import { DomainError, InvalidInputError, TooLargeError } from '../../platform/errors/domain-error.js';
@@ -20,7 +20,7 @@ import { SkillPublishError } from './skills.errors.js';
 /** GitHub redirects once, to codeload.github.com. */
 const REDIRECTS_MAX = 5;
 
-/** Time for the whole download. Published clients repeat a request after 60 s. */
+/** Published clients repeat a request after 60 s. */
 const FETCH_MS_MAX = 45_000;
 
 /** Signatures with which a zip can begin: a file, or the end of an empty one. */
@@ -29,12 +29,11 @@ const ZIP_STARTS = ['PK\x03\x04', 'PK\x05\x06'];
 const unavailable = (message: string, detail?: unknown) =>
   new SkillPublishError('upstream', 'upstream_error', message, detail);
 
-/** Fetches repositories as zips, through {@link Egress} at every step. */
 @Injectable()
 export class GitArchives {
   constructor(private readonly egress: Egress) {}
 
-  /** Fetches the first of these that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
+  /** The first URL that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
   async fetch([archive, ...fallbacks]: [URL, ...URL[]], signal = AbortSignal.timeout(FETCH_MS_MAX)): Promise<Buffer> {
     const headers = { accept: 'application/zip, */*', 'accept-encoding': 'identity' };
     const options = { headers, signal, redirectsMax: REDIRECTS_MAX };
@@ -71,7 +70,6 @@ export class GitArchives {
             : `${error.from.host} leads to an address without TLS, which is not followed`,
         );
       }
-      // Sockets, DNS and TLS.
       const { name, code } = error as NodeJS.ErrnoException;
       const reason = name === 'TimeoutError' ? `no complete response within ${FETCH_MS_MAX / 1000} s` : (code ?? name);
       throw unavailable(`The repository could not be fetched from ${archive.host}: ${reason}`, error);
@@ -79,13 +77,12 @@ export class GitArchives {
   }
 }
 
-/** The folder of a skill in a repository, and the URLs of the repository's zip: two for an unknown host. */
+/** The zip has two URLs for an unknown host. */
 export interface GitSource {
-  /** The owner's URL, normalized. */
   gitUrl: string;
   /** Repository and folder, the same for every spelling and every branch. */
   key: string;
-  /** Within the repository; empty if the URL names the whole repository. */
+  /** Empty if the URL names the whole repository. */
   folder: string;
   archives: [URL, ...URL[]];
 }
@@ -100,7 +97,6 @@ interface Host {
 const github: Host = { browse: /\/(?:tree|blob)\//, archive: (ref) => `/archive/${ref}.zip` };
 const gitlab: Host = { browse: /\/-\/(?:tree|blob)\//, archive: (ref) => `/-/archive/${ref}/repository.zip` };
 const bitbucket: Host = { browse: /\/src\//, archive: (ref) => `/get/${ref}.zip` };
-/** Gitea, Forgejo and their forks. */
 const gitea: Host = { browse: /\/src\/(?:branch|tag|commit)\//, archive: (ref) => `/archive/${ref}.zip` };
 
 const hosts: ReadonlyMap<string, Host> = new Map(
@@ -113,7 +109,7 @@ const URL_LENGTH_MAX = 1_000;
 /** The newest commit of the default branch, for every kind of host. */
 const HEAD = 'HEAD';
 
-/** Parses the URL of a repository or of a folder in one. @throws InvalidInputError */
+/** @throws InvalidInputError */
 export function parseGitUrl(text: string): GitSource {
   const url = parseUrl(text.trim());
   if (!url) throw new InvalidInputError('gitUrl must be a URL such as https://github.com/owner/repository');

@@ -28,7 +28,6 @@ const types: Record<string, string> = {
 /** Keeps browsers from running or loading anything (`nosniff` is on every response). */
 const FILE_POLICY = "sandbox; default-src 'none'";
 
-/** 201 for a new skill, 200 for a replaced one. */
 export function answerPublication(response: Response, { created, skill }: Publication): PublishedSkillDto {
   response.status(created ? 201 : 200);
   return skill;
@@ -39,7 +38,7 @@ export function sendFile(response: Response, file: { path: string; content: Buff
   response.set('content-type', typeOf(file)).set('content-security-policy', FILE_POLICY).end(file.content);
 }
 
-/** The content type of a file: never one that browsers run. */
+/** Never a type that browsers run. */
 export function typeOf({ path: name, content }: { path: string; content: Buffer }): string {
   const type = types[path.extname(name).toLowerCase()];
   if (type !== undefined) return type;
@@ -51,7 +50,7 @@ export function typeOf({ path: name, content }: { path: string; content: Buffer 
   }
 }
 
-/** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that an incomplete zip is noticed. */
+/** 304 if the client has the bundle. A failure closes the connection, so that an incomplete zip is noticed. */
 export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
   const validators = { etag: `"${bundle.contentHash}"`, 'cache-control': 'no-cache' };
   if (sentNotModified(request, response, validators)) return;
@@ -59,11 +58,10 @@ export async function sendBundle(request: Request, response: Response, bundle: S
   dropStalledReader(response);
   response.set({ ...validators, 'content-type': 'application/zip' });
   response.set('content-disposition', `attachment; filename="${bundle.filename}"`);
-  // Closes the connection of a client that is still reading.
   await pipeline(stream, response).catch(() => response.destroy());
 }
 
-/** Reads the part `archive` of an upload. @throws InvalidInputError, TooLargeError */
+/** @throws InvalidInputError, TooLargeError */
 export async function readArchive(request: IncomingMessage): Promise<Buffer> {
   const { files } = await readMultipart(request, {
     fields: {},

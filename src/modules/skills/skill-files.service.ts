@@ -20,20 +20,18 @@ const ZIP_TIME = { mtime: new Date(1980, 0, 1), forceDosTimestamp: true };
 
 type SkillFileContent = Pick<SkillFile, 'path' | 'content'>;
 
-/** A skill as a zip that is built on demand. */
 export interface SkillBundle {
   /** SHA-256 of its files. */
   contentHash: string;
   filename: string;
   /**
-   * Builds the zip file by file and counts the download. The stream fails if the skill is replaced meanwhile.
+   * Counts the download. The stream fails if the skill is replaced meanwhile.
    *
    * @throws UnavailableError if the skill was already replaced
    */
   open: () => Promise<Readable>;
 }
 
-/** Reads the files of skills for installers, one by one or as a zip. */
 @Injectable()
 export class SkillFilesService implements OnApplicationShutdown {
   private readonly activations = new WriteBehind<string, number>(
@@ -42,7 +40,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     { merge: (newer, older) => newer + older },
   );
 
-  /** SHA-256 of zips, by the hash of their files. */
+  /** The keys are the hashes of the files. */
   private readonly digests = growingLru<Promise<string>>();
 
   constructor(
@@ -55,7 +53,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 
   /**
-   * An index of Agent Skills discovery 0.2.0. A digest is valid until the skill is published again.
+   * Version 0.2.0 of Agent Skills discovery. A digest is valid until the skill is published again.
    *
    * @param ref a namespace, a skill, or with neither all skills
    * @throws NotFoundError for a namespace without skills
@@ -69,20 +67,19 @@ export class SkillFilesService implements OnApplicationShutdown {
         files.length === 1
           ? { type: 'skill-md' as const, url: `${base}/.well-known/skills/SKILL.md`, digest: skill.digest }
           : { type: 'archive' as const, url: `${base}/download`, digest: await this.archiveDigest(skill) };
-      // Null for a skill that was published again meanwhile.
       if (artifact.digest !== null)
         skills.push({ name, description, ...artifact, digest: `sha256:${artifact.digest}` });
     }
     return { $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills };
   }
 
-  /** The index of version 0.1.0, with the same selection. @throws NotFoundError */
+  /** Version 0.1.0, with the same selection. @throws NotFoundError */
   async indexAll(ref: Partial<SkillRef>): Promise<SkillIndexDto> {
     const skills = await this.requireListed(ref);
     return { skills: skills.map(({ name, description, files }) => ({ name, description, files })) };
   }
 
-  /** Reads a file of the skill that an index of version 0.1.0 lists by this name. @throws NotFoundError */
+  /** An index of version 0.1.0 lists the skill by this name. @throws NotFoundError */
   async readNamed(namespace: string | undefined, name: string, path: string): Promise<SkillFileContent> {
     const [skill] = await this.skillsRepository.listIndexed({ namespace, name });
     if (!skill) throw skillNotFoundError();
@@ -95,7 +92,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return skills;
   }
 
-  /** SHA-256 of the zip as hex, computed once per content; null if the skill was replaced. */
+  /** The digest is hex, computed once per content; null if the skill was replaced. */
   private async archiveDigest({ id, contentHash }: ListedSkill): Promise<string | null> {
     const cached = this.digests.get(contentHash);
     if (cached) return cached;
@@ -112,7 +109,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     });
   }
 
-  /** The index of a skill's files. @throws NotFoundError */
+  /** @throws NotFoundError */
   async index(ref: SkillRef): Promise<SkillIndexDto> {
     const { id, name, description } = await this.find(ref);
     return {
@@ -134,7 +131,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return { path: file.path, content: file.content };
   }
 
-  /** All files as a zip. @throws NotFoundError */
+  /** @throws NotFoundError */
   async bundle(ref: SkillRef): Promise<SkillBundle> {
     const { id, contentHash } = await this.find(ref);
     return { contentHash, filename: `${ref.slug}.zip`, open: () => this.download(id, contentHash) };

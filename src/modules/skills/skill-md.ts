@@ -15,7 +15,6 @@ const FRONT_MATTER_LENGTH_MAX = 8 * 1024;
 
 const DESCRIPTION_LENGTH_MAX = 1024;
 
-/** Skill names that installers accept. */
 const NAME = /^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$/;
 
 const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
@@ -23,9 +22,9 @@ const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const WORD = /^[\p{L}\p{N}@][\p{L}\p{N}@/_ .-]{0,99}$/u;
 
 /**
- * Reads and checks a SKILL.md: UTF-8, a YAML front matter with `name` and `description`, as in the public Agent Skills convention.
- * `metadata.categories` and `metadata.servers` can be lists or comma-separated. If the front matter is not YAML, for example because of a
- * colon in an unquoted description, only name and description are read, line by line.
+ * The public convention of Agent Skills: UTF-8, a YAML front matter with `name` and `description`.
+ * `metadata.categories` and `metadata.servers` can be lists or comma-separated. If the front matter is not YAML, for
+ * example because of a colon in an unquoted description, only name and description are read, line by line.
  *
  * @throws SkillPublishError (422) with a message that says what to change
  */
@@ -67,7 +66,7 @@ export function parseSkillMd(content: Buffer): SkillMd {
   };
 }
 
-/** Parses YAML in time linear in its length: the library compares each key of a mapping with all others. @throws */
+/** Takes time linear in the length: the library compares each key of a mapping with all others. @throws */
 function parseYaml(yaml: string): unknown {
   const { parseDocument, isMap } = library();
   const document = withoutStacks(() =>
@@ -81,10 +80,9 @@ function parseYaml(yaml: string): unknown {
   return fields;
 }
 
-/** Top-level keys of a front matter that is not YAML. */
 const KNOWN_FIELD = /^(name|description|license):[ \t]*(.*)$/;
 
-/** Name and description of a front matter that is not YAML: the rest of their line, and the indented lines after it. */
+/** A value is the rest of its line, and the indented lines after it. */
 function tolerantFields(yaml: string): Record<string, string> | null {
   const fields: Record<string, string> = {};
   let current: string | null = null;
@@ -129,7 +127,7 @@ function invalid(problem: string): SkillPublishError {
   return new SkillPublishError('unprocessable', 'invalid_skill_md', `SKILL.md ${problem}`);
 }
 
-/** A list of words, from an array or a comma-separated string; leaves out other items. */
+/** Leaves out items other than words. */
 function toWords(value: unknown): string[] {
   const list: unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
   const items = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));

@@ -6,7 +6,6 @@ import { TooLargeError } from '../../platform/errors/domain-error.js';
 import type { SkillFile } from './skill.entity.js';
 import { SkillPublishError } from './skills.errors.js';
 
-/** One file of a skill, in memory. */
 export type PackagedFile = Pick<SkillFile, 'path' | 'content' | 'isExecutable'>;
 
 export interface SkillPackage extends SkillMd {
@@ -16,18 +15,17 @@ export interface SkillPackage extends SkillMd {
 
 const MB = 1024 * 1024;
 
-/** The largest archive, uploaded or fetched. Published clients know the same limit for bundles. */
+/** Published clients know the same limit for bundles. */
 export const ARCHIVE_BYTES_MAX = 25 * MB;
 
 const FILES_MAX = 1_000;
 const FILES_BYTES_MAX = 50 * MB;
 
-/** Files are sent from memory. */
 const FILE_BYTES_MAX = 5 * MB;
 
 export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX, isPartUsed: true };
 
-/** Limits of a repository. Only the folder of the skill is unpacked. */
+/** Only the folder of the skill is unpacked from a repository. */
 export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB, isPartUsed: true };
 
 const SKILL_MD = 'SKILL.md';
@@ -36,7 +34,7 @@ const SKILL_MD = 'SKILL.md';
 const HIDDEN = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
 /**
- * Reads a skill from a zip: the folder that contains SKILL.md, without hidden folders and `node_modules`.
+ * Reads the folder that contains SKILL.md, without hidden folders and `node_modules`.
  *
  * @param folder the skill's folder, within the top-level folder of a repository's archive; empty: the highest SKILL.md
  * @throws InvalidArchiveError, SkillPublishError, TooLargeError
@@ -78,7 +76,7 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
 }
 
 /**
- * Requires paths that stay different files on every system, and contain no characters that disguise them.
+ * Paths must stay different files on every system, and contain no characters that disguise them.
  *
  * @throws InvalidArchiveError
  */

@@ -14,7 +14,7 @@ import {
 import { Namespace } from '../namespaces/namespace.entity.js';
 
 /**
- * One file of a skill. The bytes are in the row, not in the blob store: skills are small, a publication replaces all files in one
+ * The bytes are in the row, not in the blob store: skills are small, a publication replaces all files in one
  * transaction, and CASCADE removes them without a sweep.
  */
 @Entity('skill_files')
@@ -37,7 +37,7 @@ export class SkillFile {
   isExecutable: boolean;
 }
 
-/** Instructions for agents, addressed by namespace and slug (Spec 2.7). Its files are rows of their own. */
+/** Instructions for agents, addressed by namespace and slug (Spec 2.7). */
 @Entity('skills')
 @Index('skills_qualified_name', ['namespaceId', 'slug'], { unique: true })
 @Index('skills_newest', ['createdAt', 'id'])
@@ -60,7 +60,7 @@ export class Skill {
   @Column('text')
   slug: string;
 
-  /** `name` of the front matter: what installers call the skill. */
+  /** From the front matter: what installers call the skill. */
   @Column('text')
   name: string;
 
@@ -91,7 +91,7 @@ export class Skill {
   @Column('text', { name: 'content_hash' })
   contentHash: string;
 
-  /** Words of slug, name and description, filled by a trigger. */
+  /** Filled by a trigger. */
   @Column('tsvector', { nullable: true, select: false })
   search: string | null;
 

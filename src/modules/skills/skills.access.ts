@@ -6,14 +6,13 @@ import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';
 
 export const forbidden = { status: 403, message: "Forbidden: You don't own this namespace" };
 
-/** For writes: the namespace in the path must belong to the caller. */
+/** The namespace in the path must belong to the caller. */
 export const ownNamespace = {
   owner: 'namespace',
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new ForbiddenError(forbidden.message),
 };
 
-/** Documents the parameters `:namespace` and `:slug`. */
 export function ApiSkillName(): MethodDecorator & ClassDecorator {
   return applyDecorators(
     ApiParam({ name: 'namespace', description: 'The namespace.', example: 'acme' }),
@@ -27,7 +26,6 @@ export function ApiSkillName(): MethodDecorator & ClassDecorator {
 
 export const skillNotFound = { status: 404, message: 'Skill not found' };
 
-/** Errors of every way of publishing. */
 export const publishErrors = [
   400,
   forbidden,
@@ -50,7 +48,6 @@ export const publishErrors = [
   },
 ];
 
-/** Errors of publishing from a repository. */
 export const gitErrors = [
   ...publishErrors,
   {
@@ -79,7 +76,7 @@ export function requireSlug(slug: string): string {
   throw new InvalidInputError('slug must be 1 to 64 lower-case letters, digits and hyphens');
 }
 
-/** False for a reference that no skill can have. */
+/** No skill can have such a reference. */
 export function isSkillRef({ namespace, slug }: SkillRef): boolean {
   return NAMESPACE_NAME.test(namespace) && SKILL_SLUG.test(slug);
 }

@@ -2,7 +2,7 @@ import { DomainError, NotFoundError, type ErrorKind } from '../../platform/error
 
 export const skillNotFoundError = () => new NotFoundError('Skill not found');
 
-/** The skill cannot be published; clients distinguish the reasons by `code`. */
+/** Clients distinguish the reasons by `code`. */
 export class SkillPublishError extends DomainError {
   constructor(
     readonly kind: ErrorKind,

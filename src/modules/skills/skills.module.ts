@@ -17,7 +17,6 @@ declare global {
   }
 }
 
-/** Skills: folders of instructions for agents, published into namespaces. */
 @Module({})
 export class SkillsModule {
   static readonly forRoles = roleModule((env) => ({

@@ -7,7 +7,7 @@ import type { PackagedFile } from './skill-package.js';
 import type { SkillQueryDto } from './skill.dto.js';
 import type { SkillRef } from './skills.access.js';
 
-/** The content that is searched for similar words; the index `skills_typos` is on this expression. */
+/** The index `skills_typos` is on this expression. */
 const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
 
 /** Whole words before similar ones, then their rank, then their similarity to slug and name. */
@@ -16,23 +16,22 @@ const SCORE =
   `ts_rank(skill.search, websearch_to_tsquery('english', :q)) + word_similarity(:q, skill.slug || ' ' || skill.name)`;
 
 /**
- * Minimum similarity of a misspelt word. Postgres' default of 0.6 misses `postgers` (0.56), `migratoins` (0.55) and `reveiw` (0.43); below
- * 0.4 unrelated words are found.
+ * Postgres' default of 0.6 misses `postgers` (0.56), `migratoins` (0.55) and `reveiw` (0.43); below 0.4 unrelated words
+ * are found.
  */
 const SIMILARITY_MIN = 0.4;
 
-/** Filters of a search; `q` is null without words. */
+/** `q` is null without words. */
 export type SkillFilter = Pick<SkillQueryDto, 'category' | 'namespace' | 'slug' | 'ownerId' | 'verified'> & {
   q: string | null;
 };
 
-/** The columns that a publication replaces. */
 export type SkillContent = Pick<
   Skill,
   'name' | 'description' | 'prompt' | 'categories' | 'servers' | 'contentHash' | 'gitUrl' | 'gitSource'
 >;
 
-/** A skill of an index: its files in order, and the SHA-256 of its SKILL.md as hex. */
+/** Files are in order; the SHA-256 of SKILL.md is hex. */
 export type ListedSkill = Pick<Skill, 'id' | 'slug' | 'name' | 'description' | 'contentHash'> & {
   namespace: string;
   files: string[];
@@ -62,8 +61,8 @@ export class SkillsRepository {
   }
 
   /**
-   * One page of matching skills, with their namespaces: best match first with `q`, then newest first. `pageFor` selects the page from the
-   * number of matches; null: none.
+   * Lists the best matches first with `q`, otherwise the newest. `pageFor` selects the page from the number of matches;
+   * null: none.
    */
   async search(
     filter: SkillFilter,
@@ -81,7 +80,7 @@ export class SkillsRepository {
   }
 
   /**
-   * Inserts or replaces a skill, with its files. The upsert locks the row, so publications of one skill run sequentially.
+   * The upsert locks the row, so publications of one skill run sequentially.
    *
    * @throws QueryFailedError 23505 when another skill has its Git source, 23503 without its namespace
    */
@@ -100,8 +99,8 @@ export class SkillsRepository {
   }
 
   /**
-   * The skills that an index lists, newest first: those whose name is valid in the Agent Skills specification; if several share a
-   * name, only the oldest, so that a new skill replaces no other.
+   * Newest first. Only skills whose name is valid in the Agent Skills specification; if several share a name, only the
+   * oldest, so that a new skill replaces no other.
    *
    * @param ref a namespace, a skill, or with neither all
    */
@@ -123,7 +122,7 @@ export class SkillsRepository {
     );
   }
 
-  /** Paths of a skill's files, in order. @param contentHash only if this is still the skill's content */
+  /** Lists the paths in order. @param contentHash only if this is still the skill's content */
   listFiles(skillId: string, contentHash?: string): Promise<Pick<SkillFile, 'path' | 'isExecutable'>[]> {
     return this.filesOf(skillId, contentHash)
       .select(['file.skillId', 'file.path', 'file.isExecutable'])

@@ -38,7 +38,6 @@ export interface Publication {
   skill: PublishedSkillDto;
 }
 
-/** Searches, reads, publishes and deletes skills. */
 @Injectable()
 export class SkillsService {
   private readonly slots = KeyedLimiter.fair(PUBLICATIONS_MAX, PUBLICATION_WAIT_MS);
@@ -51,7 +50,7 @@ export class SkillsService {
     private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
-  /** Lists the best matches for `q`, or all skills, newest first; the other filters restrict both. */
+  /** Lists the best matches for `q`; without it, the newest skills first. */
   async list(query: SkillQueryDto): Promise<SkillListDto> {
     const q = query.q?.trim() || null;
     let pagination = pageOf(query, 0).pagination;
@@ -71,9 +70,10 @@ export class SkillsService {
   }
 
   /**
-   * Publishes a skill from a public repository, replacing an earlier version.
+   * Replaces an earlier version.
    *
-   * @throws InvalidInputError, NoSlotError and the errors of {@link GitArchives.fetch}, {@link readSkillPackage} and {@link store}
+   * @throws InvalidInputError, NoSlotError and the errors of {@link GitArchives.fetch}, {@link readSkillPackage} and
+   * {@link store}
    */
   async publishFromGit(namespace: OwnedNamespace, slug: string, gitUrl: string): Promise<Publication> {
     requireSlug(slug);
@@ -84,7 +84,7 @@ export class SkillsService {
     });
   }
 
-  /** {@link publishFromGit} with the namespace in the body, which the guard did not check. @throws also ForbiddenError */
+  /** The guard did not check the namespace in the body. @throws as {@link publishFromGit}, and ForbiddenError */
   async create(caller: Caller, { namespace: name, slug, gitUrl }: CreateSkillDto): Promise<PublishedSkillDto> {
     const rule = { scope: 'skills:write', ...ownNamespace } as const;
     const { namespace } = await this.accessService.authorize(caller, rule, { owner: name });
@@ -92,7 +92,7 @@ export class SkillsService {
   }
 
   /**
-   * Publishes a skill from a zip of its folder, replacing an earlier version.
+   * Replaces an earlier version.
    *
    * @throws InvalidInputError, NoSlotError and the errors of {@link readSkillPackage} and {@link store}
    */
@@ -103,7 +103,7 @@ export class SkillsService {
     );
   }
 
-  /** Fetches a skill again from its Git URL. @throws NotFoundError, SkillPublishError */
+  /** Fetches the skill from its Git URL. @throws NotFoundError, SkillPublishError */
   async sync(namespace: OwnedNamespace, slug: string): Promise<PublishedSkillDto> {
     const { gitUrl } = await this.find({ namespace: namespace.name, slug });
     if (gitUrl === null) {
@@ -113,7 +113,7 @@ export class SkillsService {
     return (await this.publishFromGit(namespace, slug, gitUrl)).skill;
   }
 
-  /** Deletes a skill with its files. @throws NotFoundError */
+  /** @throws NotFoundError */
   async remove(namespace: OwnedNamespace, slug: string): Promise<DeletedSkillDto> {
     if (!isSkillRef({ namespace: namespace.name, slug })) throw skillNotFoundError();
     const { affected } = await this.skillRepository.delete({ namespaceId: namespace.id, slug });

@@ -37,7 +37,7 @@ export function namespaceNamed(namespace: string): TargetName & { kind: 'namespa
   return { kind: 'namespace', namespace, name: '' };
 }
 
-/** Returns the key of a target within its namespace. Names of servers ignore case. */
+/** Names of servers ignore case. */
 export function keyOf({ kind, name }: TargetName): string {
   return kind === 'server' ? name.toLowerCase() : name;
 }

@@ -31,7 +31,7 @@ export class TargetsRepository {
     return this.database.query(`${SELECT} WHERE kind = 'namespace' AND namespace = ANY($1)`, [names]);
   }
 
-  /** Returns the names of the namespaces of accounts, newest first. */
+  /** Lists the newest namespaces first. */
   async namesOf(accountIds: string[]): Promise<string[]> {
     const rows = await this.database.query<{ name: string }[]>(
       'SELECT name FROM namespaces WHERE account_id = ANY($1::uuid[]) ORDER BY created_at DESC',

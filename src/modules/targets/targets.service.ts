@@ -1,7 +1,6 @@
 /**
- * Finds servers, connections and namespaces by name, slug or id. Namespaces, which every request needs, are cached for
- * 5 s; `namespaces.deleted` and `namespaces.suspended` drop them in every process, in the publishing one before it
- * responds.
+ * Namespaces, which every request needs, are cached for 5 s; `namespaces.deleted` and `namespaces.suspended` drop them
+ * in every process, in the publishing one before it responds.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { RowCache } from '../../platform/database/row-cache.js';
@@ -37,7 +36,7 @@ export class TargetsService implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.forget(name));
   }
 
-  /** Finds the target at this address. A namespace is at most 5 s old. */
+  /** A namespace is at most 5 s old. */
   async find(address: TargetAddress): Promise<Target | null> {
     if ('slug' in address) {
       return STORABLE.test(address.slug) ? this.targetsRepository.findBySlug(address.slug.toLowerCase()) : null;
@@ -49,7 +48,7 @@ export class TargetsService implements OnModuleInit {
       : this.targetsRepository.findByName(address);
   }
 
-  /** Finds the namespace of this name, at most 5 s old. */
+  /** The result is at most 5 s old. */
   async findNamespace(name: string): Promise<Target | null> {
     return this.find(namespaceNamed(name));
   }
@@ -58,23 +57,22 @@ export class TargetsService implements OnModuleInit {
     return this.targetsRepository.findById(target);
   }
 
-  /** Returns the namespace of this name if {@link findNamespace} needs no query; otherwise null. */
+  /** Null if {@link findNamespace} needs a query. */
   peekNamespace(name: string): Target | null {
     return this.namespaces.peek(name);
   }
 
-  /** Returns the current namespaces, by name. */
   async readNamespaces(names: string[]): Promise<Map<string, Target>> {
     const rows = await this.targetsRepository.findNamespaces(names.filter((name) => NAMESPACE_NAME.test(name)));
     return new Map(rows.map((row) => [row.namespace, row]));
   }
 
-  /** Returns the names of the namespaces of accounts, newest first. */
+  /** Lists the newest namespaces first. */
   namespacesOf(accountIds: string[]): Promise<string[]> {
     return this.targetsRepository.namesOf(accountIds);
   }
 
-  /** Reads a namespace again, in this process: the cache can hold a previous owner of its name. */
+  /** The cache can hold a previous owner of the name. */
   forget(namespace: string): void {
     this.namespaces.drop(namespace);
   }

@@ -17,19 +17,17 @@ const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 type Schema = Record<string, unknown>;
 
-/** Returns the common format of strings; null without one. */
 export function inferFormat({ count, formats }: TextShape): TextFormat | null {
   if (count < UNIFORM_MIN) return null;
   return [...formats].find(([, times]) => times === count)?.[0] ?? null;
 }
 
-/** Returns the values of an enum, sorted; null for free text, and for too few samples. */
+/** Returns sorted values; null for free text, and for too few samples. */
 export function inferEnum({ count, words }: TextShape): string[] | null {
   if (!words || count < ENUM_TEXTS_MIN || [...words.values()].some((times) => times < SEEN_MIN)) return null;
   return [...words.keys()].sort();
 }
 
-/** Members by name, sorted, and the values under all other names. */
 export interface InferredObject {
   fields: [name: string, field: Shape][];
   /**
@@ -45,7 +43,7 @@ export function inferObject({ count, fields, rest }: ObjectShape): InferredObjec
   return { fields: [], rest: all.reduce((sum, [, field]) => mergeShapes(sum, field), rest ?? emptyShape()) };
 }
 
-/** Returns the JSON Schema types of a position; empty if unknown. */
+/** Empty if unknown. */
 export function inferTypes(shape: Shape): string[] {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
   if (isOpaque) return [];
@@ -60,8 +58,8 @@ export function inferTypes(shape: Shape): string[] {
 }
 
 /**
- * Returns the part of a shape that other callers can see: members observed at least 3 times. Null unless the results
- * are objects, as an output schema of MCP requires, and at least 3 were sampled.
+ * Keeps only members observed at least 3 times, since other callers can see them. Null unless the results are objects,
+ * as an output schema of MCP requires, and at least 3 were sampled.
  */
 export function publishableShape(shape: Shape): Shape | null {
   const isObjects = inferTypes(shape).join() === 'object' && shape.count >= SEEN_MIN;
@@ -85,7 +83,7 @@ function withoutRare(shape: Shape): Shape {
   };
 }
 
-/** Converts the shape to JSON Schema 2020-12. It accepts every sampled value; no member is required. */
+/** The schema (JSON Schema 2020-12) accepts every sampled value and requires no member. */
 export function toJsonSchema(shape: Shape): Schema {
   return { $schema: DIALECT, ...schemaOf(shape) };
 }

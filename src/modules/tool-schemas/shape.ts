@@ -29,8 +29,8 @@ const CLOSED_LISTS = new Set(
 const WORD = /^(?=.{1,24}$)[A-Za-z]+(?:[_-][A-Za-z]+){0,3}$/;
 
 /**
- * Statistics of the values at one position of a tool's results: counts by kind, never the values. Shapes can be added
- * in any order, to merge those of processes and weeks.
+ * Statistics of the values at one position of a tool's results: never the values. Shapes can be added in any order, to
+ * merge those of processes and weeks.
  */
 export interface Shape {
   count: number;
@@ -38,7 +38,6 @@ export interface Shape {
   isOpaque: boolean;
   nulls: number;
   booleans: number;
-  /** Safe integers. */
   integers: number;
   decimals: number;
   texts: TextShape | null;
@@ -67,16 +66,15 @@ export interface ObjectShape {
   isMap: boolean;
 }
 
-/** Levels of nesting; deeper lists and objects are opaque. */
+/** Deeper lists and objects are opaque. */
 export const DEPTH_MAX = 12;
 
-/** Names of one object; with more it is a dictionary. Large objects of public APIs have about 100. */
+/** An object with more names is a dictionary. Large objects of public APIs have about 100. */
 export const FIELDS_MAX = 128;
 
-/** Positions of one shape. Each takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
+/** Each position takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
 export const NODES_MAX = 600;
 
-/** Distinct values of an enum. */
 export const WORDS_MAX = 8;
 
 export function emptyShape(): Shape {
@@ -160,7 +158,6 @@ function becomeMap(objects: ObjectShape): void {
   objects.fields.clear();
 }
 
-/** Drops everything but the count. */
 function obscure(shape: Shape): void {
   Object.assign(shape, { ...emptyShape(), count: shape.count, isOpaque: true });
 }
@@ -169,7 +166,7 @@ function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
 }
 
-/** Adds two shapes within the limits, without changing either. */
+/** Stays within the limits, and changes neither shape. */
 export function mergeShapes(shape: Shape, other: Shape): Shape {
   const sum = emptyShape();
   addShape(sum, shape);
@@ -177,7 +174,7 @@ export function mergeShapes(shape: Shape, other: Shape): Shape {
   return fit(sum);
 }
 
-/** Adds `source` to `target`. `source` is not changed. */
+/** `source` is not changed. */
 function addShape(target: Shape, source: Shape): void {
   target.count += source.count;
   if (target.isOpaque || source.isOpaque) return obscure(target);
@@ -229,7 +226,6 @@ function fit(shape: Shape): Shape {
   return shape;
 }
 
-/** Returns the direct children of a position. */
 export function placesBelow({ lists, objects }: Shape): Shape[] {
   return [
     ...(lists ? [lists.items] : []),
@@ -238,7 +234,6 @@ export function placesBelow({ lists, objects }: Shape): Shape[] {
   ];
 }
 
-/** Returns true if the values of a member with this name can be stored as an enum. */
 function isClosedList(name: string | null): boolean {
   if (name === null) return false;
   const words = name.replace(/([a-z])([A-Z])/g, '$1 $2').split(/[^A-Za-z]+/);

@@ -1,4 +1,3 @@
-/** Formats of strings, by their names in JSON Schema. */
 export const textFormats = ['date-time', 'date', 'uuid', 'email', 'uri'] as const;
 export type TextFormat = (typeof textFormats)[number];
 
@@ -13,8 +12,8 @@ const URI =
   /^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/i;
 
 /**
- * Returns the format of a string; null without one. Narrower than the definitions of Zod and of JSON Schema, which both
- * accept the string.
+ * Null without a format. The formats are narrower than the definitions of Zod and of JSON Schema, which both accept the
+ * string.
  */
 export function formatOf(text: string): TextFormat | null {
   if (text.length < 8 || text.length > FORMAT_CHARS_MAX) return null;

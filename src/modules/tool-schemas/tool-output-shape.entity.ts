@@ -1,7 +1,7 @@
 import { ForeignKey, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../servers/server.entity.js';
 
-/** The shape of the sampled results of one tool in one week. Contains no values. */
+/** Each row has one tool in one week, and contains no values. */
 @Entity('tool_output_shapes')
 @Index('tool_output_shapes_week', ['week'])
 export class ToolOutputShape {

@@ -2,8 +2,7 @@
  * Samples the results of tools; output schemas of tools that declare none are inferred from them.
  *
  * In each process the first 20 results of a tool in an hour are sampled, then every 100th, at most 200. `observe` is on
- * the call path: it only buffers. The buffer (4 MB) is processed in slices of 2 ms with pauses of 50 ms, and only
- * statistics are stored (`shape.ts`): names of members and counts, but no values except words of an enum.
+ * the call path: it only buffers.
  *
  * Other callers see a schema only if results are objects, without members that were seen fewer than 3 times; it is at
  * most a minute old. Results that are errors, incomplete, above 64 KB or not JSON give no sample; a full buffer drops
@@ -19,7 +18,6 @@ import { publishableShape, toJsonSchema } from './schema-inference.js';
 import { ToolShapesRepository } from './tool-shape.repository.js';
 import { jsonIn } from '../../platform/text/json-bounds.js';
 
-/** Samples of one tool in one hour. */
 const FIRST_OF_HOUR = 20;
 const THEN_ONE_OF = 100;
 const OF_HOUR_MAX = 200;
@@ -29,7 +27,7 @@ const HOUR_MS = 3_600_000;
 class Sampler {
   private readonly tools = growingLru<{ hour: number; seen: number }>();
 
-  /** Counts a result of this tool. @returns true if it should be sampled */
+  /** @returns true if the result should be sampled */
   select(tool: string, now = Date.now()): boolean {
     const hour = Math.floor(now / HOUR_MS);
     let count = this.tools.get(tool);
@@ -46,13 +44,13 @@ const RESULT_CHARS_MAX = 64 * 1024;
 
 const TOOL_NAME_CHARS_MAX = 256;
 
-/** Limit of the buffer. More results are dropped: later ones have the same shape. */
+/** Further results are dropped: later ones have the same shape. */
 const BUFFER_CHARS_MAX = 4 * 1024 * 1024;
 
-/** Memory of an entry in addition to its string, as characters. */
+/** Counts characters, in addition to those of the string. */
 const ENTRY_CHARS = 1_000;
 
-/** Time slice for the buffer, and the pause after it: at most 4 % of the time of the process. */
+/** Takes at most 4 % of the time of the process. */
 const SLICE_MS = 2;
 const PAUSE_MS = 50;
 
@@ -71,7 +69,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly sampler = new Sampler();
   private buffer: BufferedResult[] = [];
   private bufferChars = 0;
-  /** Selected results that were dropped because the buffer was full, since the process started. */
+  /** Since the process started, because the buffer was full. */
   private dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly schemas = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });
@@ -88,7 +86,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   }
 
   /**
-   * Offers one result of `tools/call`. Runs on the call path: it only buffers, and never waits or throws.
+   * Runs on the call path: it only buffers, and never waits or throws.
    *
    * @param result the CallToolResult as JSON
    */
@@ -105,15 +103,14 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   }
 
   /**
-   * Returns the JSON Schema (2020-12) inferred from a tool's results, for all callers of the tool: only if results are
-   * objects, and without members observed fewer than 3 times. Null if nothing is left. At most a minute old.
+   * Infers a schema (JSON Schema 2020-12) for all callers of the tool: only if results are objects, and without members
+   * observed fewer than 3 times. Null if nothing is left. The schema is at most a minute old.
    */
   async inferred(serverId: string, toolName: string): Promise<Record<string, unknown> | null> {
     const cached = await this.schemas.get(JSON.stringify([serverId, toolName]));
     return cached?.schema ?? null;
   }
 
-  /** Processes the whole buffer and writes the samples. */
   async settle(): Promise<void> {
     while (this.buffer.length > 0) this.processNext();
     await this.toolShapesRepository.buffer.flush();
@@ -151,9 +148,8 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
 }
 
 /**
- * Returns the value of a CallToolResult: its `structuredContent`; else its first text as JSON, if that is an object or
- * a list; else the text. Undefined for an error, an incomplete result (`input_required`, a task), one without text, and
- * invalid JSON.
+ * The `structuredContent`; else the first text as JSON, if that is an object or a list; else the text. Undefined for an
+ * error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
  */
 function sampleOf(resultJson: string): unknown {
   const result = jsonIn(resultJson);

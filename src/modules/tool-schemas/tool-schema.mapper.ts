@@ -13,7 +13,6 @@ import type { Observed } from './tool-shape.repository.js';
 import type { Shape, TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
-/** Calls for the formats that Zod 3 and Zod 4 share. */
 const formatCalls: Record<TextFormat, string> = {
   'date-time': '.datetime({ offset: true })',
   date: '.date()',
@@ -40,9 +39,9 @@ export function toToolOutputSchemaDto(
 }
 
 /**
- * Converts the shape to a Zod expression, with every field optional (Spec 2.6): `z.object({ "id":
- * z.number().int().optional() })`. Accepts every sampled value. Developers paste it into programs, so of the results it
- * contains only member names and enum values, as string literals of plain ASCII.
+ * Converts the shape to a Zod expression, with every field optional (Spec 2.6):
+ * `z.object({ "id": z.number().int().optional() })`. Developers paste it into programs, so of the results it contains
+ * only member names and enum values, as string literals of plain ASCII.
  */
 export function toZodText(shape: Shape): string {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
@@ -74,8 +73,8 @@ function objectCall({ fields, rest }: InferredObject): string {
 }
 
 /**
- * Returns a string literal. Escapes everything except plain ASCII, which could change how the program is displayed, and
- * characters that close an enclosing script element, comment or template.
+ * Escapes everything except plain ASCII, which could change how the program is displayed, and characters that close an
+ * enclosing script element, comment or template.
  */
 function literal(text: string): string {
   return JSON.stringify(text).replace(/[^\x20-\x7e]|[<>/`$]/g, escapeChar);
@@ -85,7 +84,7 @@ function escapeChar(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Returns all positions of a shape, outer ones first. */
+/** Outer positions first. */
 export function fieldsOf(shape: Shape): OutputFieldDto[] {
   return placesOf(shape, '$', 1);
 }

@@ -9,7 +9,6 @@ import { ToolSchemasController } from './tool-schemas.controller.js';
 import { ToolSchemasService } from './tool-schemas.service.js';
 import { ToolShapesRepository } from './tool-shape.repository.js';
 
-/** Output schemas inferred from sampled tool results, for the owners of servers. */
 @Module({})
 export class ToolSchemasModule {
   static readonly forRoles = roleModule((env) => ({

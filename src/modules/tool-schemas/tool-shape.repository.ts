@@ -10,7 +10,7 @@ import { deletionTime } from '../../platform/database/deletion-time.js';
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** Tools of one server with samples in one week: at most 90 MB of shapes before compression, usually 2 MB. */
+/** The shapes of one server take at most 90 MB before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
 export interface Observed {
@@ -29,8 +29,8 @@ interface Row {
 }
 
 /**
- * The shapes of tools. Samples of a process are buffered and then added to the row of this week under its lock, so that
- * concurrent processes lose none.
+ * Samples of a process are buffered and then added to the row of this week under its lock, so that concurrent processes
+ * lose none.
  */
 @Injectable()
 export class ToolShapesRepository implements OnApplicationShutdown {
@@ -42,13 +42,13 @@ export class ToolShapesRepository implements OnApplicationShutdown {
 
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Buffers one sample; drops it if the buffer is full. */
+  /** Drops the sample if the buffer is full. */
   add(serverId: string, toolName: string, value: unknown): void {
     const sample = { samples: 1, shape: shapeOf(value) };
     this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...addObserved(sample) });
   }
 
-  /** Returns the samples of a tool; null without recent ones. */
+  /** Null without recent samples. */
   async find(serverId: string, toolName: string): Promise<Observed | null> {
     const rows = await this.database.query<Row[]>(
       `SELECT samples, shape FROM tool_output_shapes
@@ -120,7 +120,7 @@ function weekOf(time: number): number {
   return Math.floor(time / WEEK_MS);
 }
 
-/** The maps of a shape. In JSON they are lists of pairs, because a member can be named `__proto__`. */
+/** Maps are lists of pairs in JSON, because a member can be named `__proto__`. */
 const MAPS = new Set(['fields', 'formats', 'words']);
 
 export function toShapeText(shape: Shape): string {
