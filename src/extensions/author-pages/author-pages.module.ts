@@ -8,7 +8,6 @@ import { ReleasePagesController } from './releases.controller.js';
 import { ServerLogsPageController } from './server-logs.controller.js';
 import { ServerSettingsPageController } from './server-settings.controller.js';
 
-/** The pages on which authors publish servers, and run the servers they own. */
 @Module({})
 export class AuthorPagesModule {
   static readonly forRoles = roleModule((env) => ({

@@ -10,7 +10,6 @@ export interface UnpublishedServer {
   release: { id: string; number: number; status: string } | null;
 }
 
-/** Reads what the facades do not list: own namespaces, own servers, and the server at an address. */
 @Injectable()
 export class AuthorPagesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -27,7 +26,6 @@ export class AuthorPagesRepository {
     return row?.name ?? null;
   }
 
-  /** Returns the names of at most 200 namespaces of these accounts, sorted. */
   async namespacesOf(accountIds: string[]): Promise<string[]> {
     const rows = await this.database.query<{ name: string }[]>(
       'SELECT name FROM namespaces WHERE account_id = ANY ($1) ORDER BY name LIMIT 200',

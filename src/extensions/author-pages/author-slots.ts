@@ -17,10 +17,8 @@ import { OwnServersService } from './own-servers.service.js';
 import { isFailed, isRunning, labelOf } from './release-states.js';
 import { serverTabs } from './server-tabs.js';
 
-/** Servers in *Needs you*. */
 const UNPUBLISHED_MAX = 20;
 
-/** Parts for authors on the first page and on the page of a server. */
 @Injectable()
 export class AuthorSlots {
   constructor(
@@ -58,7 +56,6 @@ ${state()}`;
   }
 }
 
-/** Returns the path of the page *Publish* for a server. @param address of the server's page */
 export function publishPath(address: string, name: string, source?: string): string {
   const query = new URLSearchParams({ server: name, ...(source !== undefined && { source }) });
   return `${address.slice(0, address.lastIndexOf('/s/'))}/publish?${String(query)}`;

@@ -6,10 +6,8 @@ export type ServerDetail = Awaited<ReturnType<Servers['detail']>>;
 
 export interface OwnServer {
   slug: string;
-  /** Qualified name. */
   name: string;
   detail: ServerDetail;
-  /** The person can publish, and change settings. */
   mayManage: boolean;
 }
 
@@ -36,7 +34,6 @@ export class OwnServersService {
     return server;
   }
 
-  /** Returns the server of a name; null for a missing or hidden one. */
   async findNamed(caller: Caller, name: string): Promise<ServerDetail | null> {
     try {
       return await this.servers.detail(caller, name);
@@ -51,10 +48,6 @@ export class OwnServersService {
     return this.accounts.may(caller, 'manage', { kind: 'server', namespace, name });
   }
 
-  /**
-   * Returns the accounts for which the caller publishes: its own, and the organizations in which it is an owner or
-   * editor.
-   */
   accountsOf({ accountId, memberships }: Caller): string[] {
     const publishers = [...memberships].filter(([, role]) => role === 'owner' || role === 'editor');
     return [accountId, ...publishers.map(([id]) => id)];

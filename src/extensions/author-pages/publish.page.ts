@@ -1,4 +1,3 @@
-/** The page `/ui/publish`: one form for each kind of source. */
 import {
   button,
   card,
@@ -23,12 +22,10 @@ const SOURCES = [
 
 export type Source = (typeof SOURCES)[number][0];
 
-/** Returns the source that an address names; `url` by default. */
 export function toSource(text: unknown): Source {
   return SOURCES.find(([source]) => source === text)?.[0] ?? 'url';
 }
 
-/** Visibilities, each with its meaning. */
 export const VISIBILITIES = [
   ['private', 'Private: only you and those you grant access find and call it'],
   ['restricted', 'Restricted: everyone finds it, and you decide who calls it'],
@@ -41,11 +38,9 @@ export interface PublishView extends FormsView {
   source: Source;
   /** Empty before the first one is claimed. */
   namespaces: string[];
-  /** The namespace that the first publication creates. */
   proposal: string;
-  /** The server that gets another release, by its qualified name; null for a new one. */
+  /** Null for a new server. */
   server: string | null;
-  /** Prefilled values. */
   values: { url?: string; configSchema?: string };
   notice?: string;
 }

@@ -1,4 +1,3 @@
-/** States, sources and next steps of releases in words. */
 import type { Releases, State } from '../../extension.js';
 
 export type Release = Awaited<ReturnType<Releases['list']>>['releases'][number];
@@ -23,12 +22,10 @@ export function labelOf({ status, isCurrent }: { status: string; isCurrent?: boo
   return isCurrent ? ['Live', 'ok'] : (STATES[status] ?? [status, 'off']);
 }
 
-/** Returns true while a release changes by itself, or after an authorization elsewhere. */
 export function isRunning(status: string): boolean {
   return status === 'QUEUED' || status === 'WORKING' || status === 'AUTH_REQUIRED';
 }
 
-/** Returns true for a release that finished without success. */
 export function isFailed(status: string): boolean {
   return ['FAILURE', 'FAILURE_SCAN', 'INTERNAL_ERROR', 'AUTH_TIMEOUT'].includes(status);
 }
@@ -38,12 +35,10 @@ export function sourceOf({ type, upstreamUrl }: Pick<Release, 'type' | 'upstream
   return type === 'stdio' ? 'Bundle' : 'Module';
 }
 
-/** Returns the tab of the page *Publish* for another release of the same source. */
 export function sourceTabOf({ type }: Pick<Release, 'type'>): 'url' | 'file' {
   return type === 'external_shttp' ? 'url' : 'file';
 }
 
-/** Returns what the author can do after a failure. */
 export function remedyOf({ status, type }: Pick<Release, 'status' | 'type'>): string {
   if (status === 'AUTH_TIMEOUT') return 'Nobody authorized the server in time. Continue, and authorize it then.';
   if (status === 'INTERNAL_ERROR')
@@ -53,7 +48,6 @@ export function remedyOf({ status, type }: Pick<Release, 'status' | 'type'>): st
   return 'Correct the module, or the secrets that it reads, then publish it again.';
 }
 
-/** Returns the state of each stage, derived from the log and the status of the release. */
 export function stagesOf({ status, logs }: ReleaseDetail): (readonly [stage: Stage, state: State])[] {
   const reached = Math.max(-1, ...logs.map(({ stage }) => STAGES.indexOf(stage)));
   return STAGES.map((stage, at) => {

@@ -1,4 +1,3 @@
-/** The pages of the releases of a server: the list, and one release with its stages and log. */
 import {
   actions,
   badge,
@@ -46,7 +45,6 @@ interface ServerView extends FormsView {
 
 const crumbOf = ({ name, slug }: OwnServer) => [name, `ui/s/${encodeURIComponent(slug)}`] as const;
 
-/** Returns the page of all releases. `address` is that of the server. */
 export function releasesPage(view: ServerView, { releases, pagination }: ReleaseList): Framed {
   const { server, address } = view;
   const headings = [
@@ -108,7 +106,7 @@ function releaseRow(view: ServerView, release: Release) {
   ];
 }
 
-/** Returns the page of a release. @param isFollowed false while the reader has paused the updates */
+/** @param isFollowed false while the reader has paused the updates */
 export function releasePage(view: ServerView, release: ReleaseDetail, isFollowed: boolean): Framed {
   const { server, address } = view;
   const { number, status, createdBy, createdAt, commitMessage } = release;

@@ -1,4 +1,3 @@
-/** The page of the logs of a server: requests with their lines, by filters. */
 import {
   badge,
   button,
@@ -19,7 +18,6 @@ import {
 import type { OwnServer } from './own-servers.service.js';
 import { serverTabs } from './server-tabs.js';
 
-/** Filters as they were sent. */
 export type LogFilters = Partial<Record<'search' | 'outcome' | 'tool', string>>;
 
 export type RuntimeLog = Awaited<ReturnType<Logs['search']>>;
@@ -42,7 +40,6 @@ export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: stri
 
 export const PAGE_SIZE = 20;
 
-/** Requests whose lines a live page shows. */
 export const FOLLOWED_SIZE = 50;
 
 /** Lines of a live page: more cannot be read while they change. */
@@ -85,7 +82,7 @@ ${older !== undefined && html`<nav class="pages" aria-label="More requests"><spa
   };
 }
 
-/** Returns the newest lines of all requests together, newest first; the page fetches it again while it is open. */
+/** The page fetches it again while it is open. */
 export function followedLogPage(
   address: string,
   server: OwnServer,

@@ -1,4 +1,3 @@
-/** The page of the settings of a server: title and description, visibility, secrets, runtime, access and deletion. */
 import {
   badge,
   button,
@@ -25,7 +24,6 @@ import { serverTabs } from './server-tabs.js';
 
 type Visibility = OwnServer['detail']['visibility'];
 
-/** `address` is that of the server. */
 export interface SettingsView extends FormsView {
   server: OwnServer;
   baseUrl: string;

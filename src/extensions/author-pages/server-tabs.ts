@@ -1,6 +1,5 @@
 import { type Html, tabs } from '../../extension.js';
 
-/** The pages of a server for its authors, by their path under it. */
 const TABS = [
   ['', 'Overview'],
   ['/releases', 'Releases'],

@@ -4,7 +4,6 @@ import { CallListController } from './call-list.controller.js';
 import { CallsPageController } from './calls.controller.js';
 import { CallsRepository } from './calls.repository.js';
 
-/** The recorded calls of everything that an account can see, as a page and over REST. */
 @Module({})
 export class CallsPagesModule {
   static readonly forRoles = roleModule(() => ({

@@ -1,4 +1,3 @@
-/** The plot of calls by hour and outcome, as inline SVG, and the same data as a table. */
 import { card, details, html, table, timeOf, type Html } from '../../extension.js';
 import type { CallCount } from './calls.repository.js';
 
@@ -9,7 +8,6 @@ const GROUPS = [
   { look: 'bad', label: 'Failed', outcomes: [] },
 ] as const;
 
-/** Width of a bar, as a share of the width of its part. */
 const BAR = 0.72;
 
 /** @param partMs length of a part, an hour or a day */

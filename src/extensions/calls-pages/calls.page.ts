@@ -1,4 +1,3 @@
-/** The page of calls: filters, a plot, one open call, and the list. */
 import {
   badge,
   button,
@@ -25,7 +24,6 @@ export const PAGE_SIZE = 50;
 
 const DAY_HOURS = 24;
 
-/** Selectable periods, and the length of the parts of their plots. */
 export const PERIODS = {
   '24h': { label: 'Last 24 hours', hours: DAY_HOURS, partMs: 3_600_000 },
   '7d': { label: 'Last 7 days', hours: 7 * DAY_HOURS, partMs: 3_600_000 },
@@ -47,7 +45,6 @@ export const OUTCOMES: readonly (readonly [value: InvocationOutcome, label: stri
   ['unknown', 'Unknown', 'off'],
 ];
 
-/** Filters as they were sent. */
 export interface CallFilters {
   target?: string;
   account?: string;
@@ -56,7 +53,6 @@ export interface CallFilters {
   since: keyof typeof PERIODS;
   isAll: boolean;
   before?: string;
-  /** Id of the open call. */
   call?: string;
 }
 
@@ -116,7 +112,6 @@ ${(older || newest) && html`<nav class="pages" aria-label="Pages of calls">${new
   };
 }
 
-/** Returns the path of the REST request for the same calls. */
 function requestOf({ isAll, before, call: _call, ...remaining }: CallFilters): string {
   const more = { ...(isAll && { all: 'true' }), ...(before !== undefined && { cursor: before }) };
   return `/calls?${new URLSearchParams({ ...remaining, ...more }).toString()}`;

@@ -1,15 +1,15 @@
 /**
  * Reads the recorded requests of everything that an account can see, newest first, of connections and servers together.
  *
- * Access is that of the logs of a single target. The owner, editors and grantees with level `manage` read all requests
- * of a connection; other callers read those of their own account. Accounts that manage a server read all of its
- * requests. A key with scopes in some namespaces reads only those of their targets. A request that both sides recorded
- * is one row, of the connection.
+ * Access is that of the logs of a single target: the owner, editors and grantees with level `manage` read all requests
+ * of a connection; other callers read those of their own account. A request that both sides recorded is one row, of the
+ * connection.
  *
  * Requests are read in windows of the newest {@link WINDOW}, regardless of the filters: along the index of each of a
- * few targets, or along the ids of all requests. If few requests match, the read continues in the next window. Requests
- * beyond a window are counted by a sample of the table's pages. A statement runs on one core for at most 10 s; an
- * account can run two concurrently.
+ * few targets, or along the ids of all requests. If few match, the read continues in the next window. Requests beyond a
+ * window are counted by a sample of the table's pages.
+ *
+ * A statement runs on one core for at most 10 s; an account can run two concurrently.
  */
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
@@ -43,27 +43,20 @@ const QUERY_CANCELED = '57014';
 
 const TOO_LONG = 'The search took longer than 10 s: choose a shorter period or a target';
 
-/** A list of calls exceeded its time limit. */
 class CallsTimeoutError extends errorOf('timeout') {}
 
-/** All conditions must hold. */
 export interface CallFilter {
   from: Date;
-  /** The name of a connection, a server or a namespace. */
   target?: string;
-  /** The name or id of the caller's account, or the id of its credential. */
   account?: string;
   tool?: string;
   outcome?: InvocationOutcome;
   /** Include requests of the protocol itself, such as `initialize`. */
   isAll: boolean;
-  /** Older than the request with this id. */
   before?: string;
-  /** Not older than the request with this id. */
   least?: string;
 }
 
-/** The newest matching requests. */
 export interface FoundCalls {
   calls: FoundCall[];
   /** The id before which more might match; null if all were read. */
@@ -74,7 +67,6 @@ export interface FoundCall {
   id: string;
   at: Date;
   kind: 'connection' | 'server';
-  /** `namespace/connection` or the qualified name. */
   target: string;
   tool: string | null;
   /** JSON-RPC method; null if the message could not be parsed. */
@@ -94,14 +86,12 @@ export interface FoundCall {
   exceptions: LogException[];
 }
 
-/** A recorded request with all stored fields. */
 export interface StoredCall extends FoundCall {
   lines: LogLine[];
   /** Null unless the owner of the server records payloads and the reader manages the server. */
   payload: { arguments: string | null; result: string | null } | null;
 }
 
-/** Numbers of requests. */
 export interface CallCounts {
   counts: CallCount[];
   isEstimated: boolean;
@@ -171,7 +161,7 @@ const SIDES = {
 /** A boolean: Postgres estimates that half of the rows match, and chooses the join accordingly. */
 const kindIs = (kind: keyof typeof SIDES) => (kind === 'server' ? 't."isServer"' : 'NOT t."isServer"');
 
-/** Returns SQL for the requests of one side: at most `limit` of all requests, or of each target along its index. */
+/** Reads at most `limit` of all requests, or of each target along its index. */
 function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns, isWide, sample = '' }: SideQuery): string {
   const side = SIDES[kind];
   const columnsOf = `i.id, i.at, ${side.outcome} AS outcome${columns(side)}`;
@@ -183,7 +173,6 @@ function sideOf(kind: keyof typeof SIDES, { conditions, limit, columns, isWide, 
         (SELECT ${columnsOf} FROM invocations i WHERE ${condition} ${newest || 'OFFSET 0'}) x WHERE ${kindIs(kind)}`;
 }
 
-/** Returns SQL that runs a query for each chosen target. */
 const ofEachTarget = (query: (key: string) => string) =>
   (['connection', 'server'] as const)
     .map((kind) => `SELECT x.* FROM chosen t CROSS JOIN LATERAL (${query(SIDES[kind].key)}) x WHERE ${kindIs(kind)}`)
@@ -198,7 +187,6 @@ interface SideQuery {
   columns: (side: Side) => string;
   /** Reads along the ids of all requests, because there are many targets. */
   isWide: boolean;
-  /** The clause of a sample. */
   sample?: string;
 }
 
@@ -209,7 +197,6 @@ const bothSides = (query: SideQuery) =>
 const shownColumns = (side: Side) =>
   `, ${side.tool} AS tool, ${side.method} AS method, ${side.caller} AS "callerId", ${side.credential} AS "credentialId", ${side.columns}`;
 
-/** With current names. */
 const NAMED = `SELECT c.id, c.at, c.kind, c.target, c.tool, c.method, c.outcome, coalesce(c."durationMs", 0) AS "durationMs", c."callerId",
     (SELECT a.name FROM accounts a WHERE a.id = c."callerId"::uuid) AS "accountName", c."credentialId", c."credentialKind",
     coalesce((SELECT k.name FROM api_keys k WHERE k.id = c."credentialId"::uuid),
@@ -220,7 +207,6 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** The last millisecond of the year 9999. Later times do not fit a date of Postgres. */
 const TIME_MAX = 253_402_300_799_999;
 
-/** The UTC day of a time, and the smallest id of that time. */
 const dayOf = (time: number) => new Date(Math.min(time, TIME_MAX)).toISOString().slice(0, 10);
 function leastIdAt(time: number): string {
   const hex = time.toString(16).padStart(12, '0');
@@ -326,7 +312,6 @@ export class CallsRepository {
   }
 }
 
-/** Returns the numbers of targets and of their requests in the range, each up to one more than its limit. */
 async function sizeOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   const { range, values } = rangeOf(caller, filter);
   const some = ofEachTarget((key) => `SELECT FROM invocations i WHERE ${key} = t.id AND ${range} LIMIT ${WINDOW + 1}`);
@@ -339,7 +324,6 @@ async function sizeOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   return size;
 }
 
-/** Returns the oldest id of the newest window; null if the window has the whole range. */
 async function windowOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   const { targets, total } = await sizeOf(tx, caller, filter);
   if (total <= WINDOW) return { end: null, isWide: false };
@@ -357,7 +341,6 @@ async function windowOf(tx: EntityManager, caller: Caller, filter: CallFilter) {
   return { end, isWide: isWide && end !== null };
 }
 
-/** Returns the share of the table's pages, in the days of the range, that a sample reads. */
 async function sampleShare(tx: EntityManager, { from }: CallFilter): Promise<number> {
   const [{ pages }] = await tx.query<[{ pages: number }]>(
     `SELECT coalesce(sum(pg_relation_size(oid)), 0)::float8 / ${PAGE_BYTES} AS pages FROM pg_class
@@ -368,7 +351,6 @@ async function sampleShare(tx: EntityManager, { from }: CallFilter): Promise<num
   return Math.min(1, SAMPLE_PAGES / pages);
 }
 
-/** The condition of a range of time, and the values of the statement, which begin with those of {@link TARGETS}. */
 function rangeOf(caller: Caller, { from, target, before, least }: CallFilter) {
   const { accountId, memberships } = caller;
   const accountsWith = (...roles: string[]) => [
@@ -392,7 +374,6 @@ function rangeOf(caller: Caller, { from, target, before, least }: CallFilter) {
   return { range, values, add };
 }
 
-/** The conditions on a side, as {@link rangeOf}. */
 function conditionsOf(caller: Caller, filter: CallFilter) {
   const { account, tool, outcome, isAll } = filter;
   const { range, values, add } = rangeOf(caller, filter);

@@ -21,15 +21,12 @@ import { newNamespaceFields } from './add/add.page.js';
 export type Server = Awaited<ReturnType<Servers['detail']>>;
 export type AccessRequest = Awaited<ReturnType<Grants['listOwnRequests']>>['requests'][number];
 
-/** Displayed tools of a server. */
 const TOOLS_MAX = 200;
 
-/** A server on a card or page, with the rights of the person. */
 export interface ServerView {
   server: Server;
   slug: string;
   mayCall: boolean;
-  /** The account's newest request for access. */
   request: AccessRequest | undefined;
   /** The proposed name of the first namespace; null if the person already has one. */
   newNamespace: string | null;
@@ -77,7 +74,6 @@ ${actionsOf(view, forms)}`,
   };
 }
 
-/** Returns the titles of the values that a connection to a server requires. */
 function requiredOf({ connections }: Server): string[] {
   const { configSchema = {} } = connections[0] ?? {};
   const properties = configSchema.properties as Record<string, { title?: string }> | undefined;
@@ -91,7 +87,6 @@ export function stateOf({ server, mayCall, request }: ServerView): Html {
   return requiredOf(server).length > 0 ? badge('Needs values', 'wait') : badge('Ready', 'ok');
 }
 
-/** Renders the description of a server, its requirements, and the warnings of the scan. */
 export function factsOf({ server, mayCall }: ServerView): Html {
   const { qualifiedName, description, tools, security, suspended, remote, currentReleaseId } = server;
   const warnings = security?.warnings ?? [];
@@ -116,7 +111,6 @@ ${
 }`;
 }
 
-/** Renders the person's next steps, as forms under the page of the server. */
 export function actionsOf({ server, mayCall, request, newNamespace }: ServerView, forms: FormsView): Html | false {
   if (server.suspended) return false;
   if (mayCall) {

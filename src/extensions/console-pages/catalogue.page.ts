@@ -1,7 +1,6 @@
 import { buttonLink, empty, html, pager, search, who, type Framed, type Html } from '../../extension.js';
 import { actionsOf, factsOf, stateOf, type ServerView } from './addresses.page.js';
 
-/** The page `/ui/catalogue`: a card for each server. */
 export function cataloguePage({
   q,
   views,
@@ -14,7 +13,6 @@ export function cataloguePage({
   views: ServerView[];
   pagination: { currentPage: number; totalPages: number; totalCount: number };
   token: Html;
-  /** True if the person owns a namespace or is an operator. */
   isAuthor: boolean;
   parts?: Html[];
 }): Framed {

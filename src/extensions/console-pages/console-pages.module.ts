@@ -11,7 +11,6 @@ import { NamespaceRepository } from './namespace/namespace.repository.js';
 import { ServerViewsService } from './server-views.service.js';
 import { TargetAccessController } from './target-access.controller.js';
 
-/** The pages on which people find servers, add them, connect apps to them and grant access. */
 @Module({})
 export class ConsolePagesModule {
   static readonly forRoles = roleModule((env) => ({

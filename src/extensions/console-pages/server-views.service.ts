@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { Grants, OwnNamespacesService, ServerNotFoundError, Servers, type SessionCaller } from '../../extension.js';
 import type { ServerView } from './addresses.page.js';
 
-/** Reads servers for their pages and cards, each with the rights of the person. */
 @Injectable()
 export class ServerViewsService {
   constructor(
@@ -11,7 +10,6 @@ export class ServerViewsService {
     private readonly ownNamespacesService: OwnNamespacesService,
   ) {}
 
-  /** Returns the servers with these qualified names that the caller can find, in this order. */
   async viewsOf(caller: SessionCaller, names: string[]): Promise<ServerView[]> {
     const views: ServerView[] = [];
     const hasNone = (await this.ownNamespacesService.namesOf(caller)).length === 0;

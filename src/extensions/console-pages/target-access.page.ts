@@ -1,4 +1,3 @@
-/** The access page of a server, a connection or a namespace, with the form that grants access. */
 import {
   button,
   buttonLink,
@@ -30,7 +29,6 @@ import { ADD_STEPS } from './add/add.page.js';
 type AccessRequest = Awaited<ReturnType<Grants['listServerRequests']>>['requests'][number];
 type GrantList = Awaited<ReturnType<Grants['list']>>;
 
-/** Messages for the word in the address after a form. */
 export const DONE = {
   granted: 'Access is granted.',
   refused: 'The request is refused. The account reads your reason.',
@@ -38,29 +36,23 @@ export const DONE = {
 } as const;
 
 interface TargetAccessView extends FormsView {
-  /** Relative path to the root of the service. */
   root: string;
   target: Target;
   owner: string;
   isOrganization: boolean;
   granted: GrantList;
-  /** For a connection, the grants of its namespace. */
   ofNamespace: GrantList['grants'];
-  /** Open requests for a server. */
   requests: AccessRequest[];
-  /** The names of tools that a grant can be limited to. */
   tools: string[];
-  /** True if the server was just added. */
   isAdding: boolean;
   notice: string | null;
 }
 
-/** Returns the path of the page, relative to the root of the service. */
 export function accessPath(target: TargetName): string {
   return `ui/access/${target.kind}/${encodeURIComponent(qualifiedNameOf(target))}`;
 }
 
-/** Returns the link to the access page of a target; null unless the person administers it. */
+/** Null unless the person administers the target. */
 export async function accessLinkOf(accounts: Accounts, person: SessionCaller, name: TargetName) {
   const target = await accounts.target(person, 'administer', name);
   return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));
@@ -115,7 +107,6 @@ ${pager('grants', granted.pagination, (page) => `${view.address}?page=${page}${i
   };
 }
 
-/** Returns the open requests, each with one form that grants access and one that rejects it. */
 function requestsCard(view: TargetAccessView): Html | false {
   const { requests } = view;
   const reason = { name: 'refuse', label: 'Reason', attributes: html`maxlength="500" required` };
@@ -131,11 +122,7 @@ function requestsCard(view: TargetAccessView): Html | false {
   return requests.length > 0 && card('request', 'Requests for access', html`${parts}`, { count: requests.length });
 }
 
-/**
- * Returns the form that grants access to accounts: at a level, for some tools or all, until a day or without expiry.
- *
- * @param request whose account gets the access, instead of entered accounts
- */
+/** @param request whose account gets the access, instead of entered accounts */
 function grantForm(view: TargetAccessView, request?: AccessRequest): Html {
   const levels = ['call', 'manage'].map((level) => [level, `${level} the ${view.target.kind}`] as const);
   const tools: Field = {

@@ -1,4 +1,4 @@
-/** The page `/ui/o/{name}`. A part that the role of the person cannot see is null, and left out. */
+/** A part that the role of the person cannot see is null, and left out. */
 import {
   actions,
   badge,
@@ -35,7 +35,6 @@ import {
   type ShownOnce,
 } from '../../extension.js';
 
-/** Messages for the word in the address after a form. */
 export const DONE = {
   joined: 'You have joined the organization.',
   claimed: 'The namespace belongs to the organization.',
@@ -46,17 +45,13 @@ export const DONE = {
 } as const;
 
 export interface OrganizationView extends FormsView {
-  /** Relative path to the root of the service. */
   root: string;
   id: string;
   name: string;
   role: MemberRole;
   notice?: Framed['notice'];
-  /** True if the person can leave. */
   isMember: boolean;
-  /** True if the person is not a member, and manages members and keys as an operator. */
   asOperator: boolean;
-  /** A new key, or a new invitation. */
   once: ShownOnce | null;
   members: {
     members: { accountId: string; accountName: string; role: MemberRole }[];
@@ -70,7 +65,6 @@ export interface OrganizationView extends FormsView {
   grants: { grants: GivenGrant[]; pagination: { totalCount: number } } | null;
 }
 
-/** A grant on a target of the organization. */
 interface GivenGrant extends ListedGrant {
   kind: 'server' | 'connection' | 'namespace';
   qualifiedName?: string;
@@ -118,7 +112,6 @@ ${formOf(view, 'leave', nameFields(name), button('Leave', { look: 'danger' }))}`
   };
 }
 
-/** Returns the field in which the name of a record to delete is entered. */
 function nameFields(name: string): [Html, Field] {
   const attributes = html`autocomplete="off" spellcheck="false" required`;
   return [

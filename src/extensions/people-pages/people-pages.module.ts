@@ -4,7 +4,6 @@ import { NewOrganizationController } from './new-organization.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { PeoplePageController } from './people-page.controller.js';
 
-/** The pages of people and of organizations. */
 @Module({})
 export class PeoplePagesModule {
   static readonly forRoles = roleModule(() => ({

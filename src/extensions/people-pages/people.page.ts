@@ -29,7 +29,6 @@ import {
 type AccountList = Awaited<ReturnType<Accounts['list']>>;
 type ListedAccount = AccountList['accounts'][number];
 
-/** Messages for the word in the address after a form. */
 export const DONE = {
   disabled: 'The account is disabled: its keys are refused, and nobody is signed in as it.',
   enabled: 'The account is enabled.',
@@ -39,12 +38,10 @@ export const DONE = {
 
 export interface PeopleView extends FormsView {
   root: string;
-  /** The account of the operator that reads the page. */
   ownId: string;
   q: string;
   people: AccountList;
   organizations: AccountList;
-  /** A new link, with the name of its account and its expiry. */
   once: ShownOnce | null;
   notice?: string;
 }

@@ -1,4 +1,3 @@
-/** The page that follows adding a server: the tools that the connection offers. */
 import {
   buttonLink,
   card,
@@ -17,8 +16,8 @@ import { offeredToolsForm, type OfferedTools } from './offered-tools.page.js';
 export type Connection = Awaited<ReturnType<Connections['find']>>;
 
 /**
- * Returns the page that selects tools. @param tools null while the server has listed none @param setup address of the
- * setup page; null if nothing is pending @param access address of the next step
+ * @param tools null while the server has listed none @param setup address of the setup page; null if nothing is pending
+ * @param access address of the next step
  */
 export function toolsStep(
   { name, status, suspended }: Connection,

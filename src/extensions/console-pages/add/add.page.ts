@@ -1,4 +1,3 @@
-/** The page `/ui/add`: one field, then what was found at the address, with a form that creates the connection. */
 import {
   badge,
   button,
@@ -20,16 +19,14 @@ import {
 
 export type Probed = Awaited<ReturnType<Connections['probe']>>;
 
-/** The target of a connection, as the fields of its form. `command` starts a server on the machine of its user. */
+/** `command` starts a server on the machine of its user. */
 export type AddTarget = Partial<Record<'mcpUrl' | 'server' | 'transport' | 'headers' | 'command', string>>;
 
-/** A server of a pasted mcp.json. */
 export interface ListedServer {
   name: string;
   target: AddTarget;
 }
 
-/** Fields of the connection, as entered or proposed. */
 export interface AddFields {
   id: string;
   name: string;
@@ -38,24 +35,18 @@ export interface AddFields {
 }
 
 export interface AddView extends FormsView {
-  /** Relative path to the root of the service. */
   root: string;
-  /** The content of the field. */
   what: string;
-  /** True if the name of a header for a key was sent. */
   hasHeader: boolean;
   /** Result of the field; null before it was sent. */
   found: { probed: Probed; target: AddTarget } | { listed: ListedServer[] } | null;
   fields: AddFields;
-  /** Listed servers that were added: `{namespace}/{connectionId}` by number. */
   added: Map<string, string>;
-  /** Namespaces in which the person can add connections. */
   namespaces: string[];
-  /** True if the person has no namespace yet: the form claims the first one. */
+  /** The form claims the person's first namespace. */
   isFirst: boolean;
 }
 
-/** Displayed tools; the others are only counted. */
 const TOOLS_MAX = 200;
 
 export function addPage(view: AddView): Framed {
@@ -163,7 +154,6 @@ ${addForm(view, target, { ...view.fields, id: idOf(name), name }, view.hasHeader
   );
 }
 
-/** Returns the form that adds the connection. @param at the number of a listed server */
 function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Field[], at?: number): Html {
   const { what, namespaces, isFirst } = view;
   const form = `create${at ?? ''}`;
@@ -195,7 +185,6 @@ function addForm(view: AddView, target: AddTarget, fields: AddFields, more: Fiel
   return formOf(view, form, shown, end, { action: `${view.address}/create` });
 }
 
-/** Returns the field for a person's first namespace, folded until it is needed. */
 export function newNamespaceFields({ rejected }: FormsView, value: string, hint?: string): (Field | Html)[] {
   const attributes = html`required maxlength="255"`;
   return [
@@ -205,7 +194,6 @@ export function newNamespaceFields({ rejected }: FormsView, value: string, hint?
   ];
 }
 
-/** Derives a connection id from a name. */
 export function idOf(name: string): string {
   const words = name.toLowerCase().replace(/[^a-z0-9]+/g, '-');
   return words.slice(0, 60).replace(/^-|-$/g, '') || 'server';

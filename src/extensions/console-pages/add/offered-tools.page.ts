@@ -1,7 +1,7 @@
 /**
  * The form of the tools that a connection offers: a checkbox for each, with its description. It works without scripts:
  * the buttons `ticks=all`, `reads` and `none` render the form again, with the ticks of {@link ticksAfter}; another
- * button saves. A hidden input keeps the tick of a tool that a search hides, or that is on another page.
+ * button saves.
  */
 import { actions, button, html, needsTick, shortened, type Html, type ListedTool } from '../../../extension.js';
 import { toolBadge } from '../connection/connection-tools.page.js';
@@ -11,7 +11,6 @@ const PAGE_SIZE = 50;
 /** Up to this number of rows, the form needs no second button at its top. */
 const SHORT = 8;
 
-/** Returns the names that are ticked after a button was pressed. */
 export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<string> {
   const names = (list: ListedTool[]) => new Set(list.map(({ name }) => name));
   switch (form.get('ticks')) {
@@ -28,12 +27,10 @@ export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<stri
   }
 }
 
-/** The selected tools as last sent. */
 export interface OfferedTools {
   token: Html;
   address: string;
   ticked: ReadonlySet<string>;
-  /** Words of the search. */
   q: string;
   /** From 1. */
   page: number;

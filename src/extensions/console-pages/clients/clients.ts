@@ -1,23 +1,18 @@
 /**
- * Instructions that connect each MCP client to an address of this service: a complete snippet, and a link if the client
- * supports one. The pages show them, and `npm run clients` writes those with a key to docs/guides/clients.md.
+ * Instructions that connect each MCP client to an address of this service. The pages show them, and `npm run clients`
+ * writes those with a key to docs/guides/clients.md.
  *
- * If clients can sign in by URL, no snippet has a key: the client opens a browser to sign in. Otherwise a snippet has a
- * placeholder, in the form that the client replaces. A link has neither a key nor a placeholder: links are stored in
- * histories and logs.
+ * If clients can sign in by URL, no snippet has a key; otherwise a snippet has a placeholder, in the form that the
+ * client replaces. A link has neither: links are stored in histories and logs.
  */
 
-/** An address for a client. */
 export interface ConnectTarget {
   /** Short name in the client: letters, digits, `-` and `_`. */
   name: string;
-  /** The MCP address. */
   url: string;
-  /** True if clients sign in by URL. */
   hasLogin: boolean;
 }
 
-/** How one client connects to an address. */
 export interface Setup {
   /** Where to enter it in the client; shown before the snippet, if there is one. */
   how: string;
@@ -28,9 +23,7 @@ export interface Setup {
   then?: string;
 }
 
-/** A kind of MCP client. */
 export interface Client {
-  /** The name in addresses. */
   id: string;
   label: string;
   /** True for a client that calls from machines of its vendor, and sends no key. */
@@ -51,7 +44,6 @@ const configOf = ({ url, hasLogin }: ConnectTarget, key: string, member = 'url')
 
 const header = ({ hasLogin }: ConnectTarget) => (hasLogin ? [] : ['--header "Authorization: Bearer $SLIPWAY_KEY"']);
 
-/** The clients, in the order of the choice. */
 export const clients: readonly Client[] = [
   {
     id: 'claude',
@@ -176,8 +168,7 @@ export const clients: readonly Client[] = [
 ];
 
 /**
- * Returns a short name that every client accepts, and that no shell treats as an option. @param word the last name in
- * the address
+ * The name is accepted by every client, and no shell treats it as an option. @param word the last name in the address
  */
 export function clientNameOf(word: string): string {
   const name = word.replace(/[^A-Za-z0-9_-]+/g, '-');

@@ -1,7 +1,6 @@
 /**
  * Connect: the part of a page that connects an MCP client to an address of this service. The person selects the client
- * in a GET form (`?client=cursor`), and receives a snippet or a link. A cookie remembers the selection. It works
- * without scripts.
+ * in a GET form (`?client=cursor`), and receives a snippet or a link. A cookie remembers the selection.
  */
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
@@ -24,7 +23,6 @@ import {
 } from '../../../extension.js';
 import { clientNameOf, clients, type Client } from './clients.js';
 
-/** The cookie with the last selected client, for a year. */
 const COOKIE = 'client';
 const COOKIE_SECONDS = 365 * 24 * 60 * 60;
 
@@ -44,10 +42,8 @@ export class ConnectService implements OnModuleInit {
   }
 
   /**
-   * Returns the section with the address and the selected client.
-   *
    * @param page its query has the id of a client; otherwise the last selection applies, or the first client that can
-   *   reach this service
+   * reach this service
    * @param address the address of the page
    */
   part(endpoint: McpEndpoint, { query, cookies }: ChoosingPage, address: string): Html {
@@ -71,7 +67,6 @@ ${this.steps(client, url, name)}`,
     );
   }
 
-  /** Returns the cookie of a page on which a client was selected. */
   remember({ query }: ChoosingPage): OwnCookie[] {
     const client = clients.find(({ id }) => id === query.client);
     return client ? [{ name: COOKIE, value: client.id, seconds: COOKIE_SECONDS }] : [];
@@ -98,7 +93,6 @@ ${snippet && snippetOf('snippet', label, snippet.text)}
 <p class="soft">${then}</p>`;
   }
 
-  /** Returns why clients on machines of their vendor cannot reach this service; null if they can. */
   private refusalOf(): string | null {
     if (this.env.isLocalOnly)
       return 'it calls from machines of its vendor, and only this machine reaches this service.';

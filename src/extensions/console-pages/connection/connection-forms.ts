@@ -1,9 +1,6 @@
-/** The REST bodies behind the forms on the page of a connection. */
 import { InvalidInputError, NotFoundError } from '../../../extension.js';
 
 /**
- * Returns the body of a change of a connection.
- *
  * @param setting the member that the form is for
  * @param form keeps only the names of headers, which a rejected form shows again
  * @throws NotFoundError for an unknown setting; InvalidInputError for an unreadable value

@@ -1,4 +1,3 @@
-/** Parts of the page of a connection for its owner and managers: the scenario of a mock, and settings. */
 import {
   button,
   buttonLink,
@@ -26,7 +25,6 @@ ${mock.scenario === undefined ? html`<p>No scenario: answers are made by the sch
   );
 }
 
-/** Returns the settings, each with its own form. */
 export function settingsPart(view: ConnectionView): Html | null {
   const { connection, changes, rejected } = view;
   if (!changes) return null;

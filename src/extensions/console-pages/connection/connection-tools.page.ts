@@ -1,7 +1,4 @@
-/**
- * The tools on the page of a connection, as the model sees them, with a link to try each. Owners also see which tools
- * are withheld. A server that has not listed its tools yet is shown as "not known yet", not as one without tools.
- */
+/** A server that has not listed its tools yet is shown as "not known yet", not as one without tools. */
 import {
   annotationsOf,
   badge,
@@ -20,9 +17,7 @@ import {
 
 const PAGE_SIZE = 50;
 
-/** Query parameters of the list. */
 export interface ToolsQuery {
-  /** Words in the name, title or description. */
   q?: unknown;
   /** From 1. */
   page?: unknown;
@@ -30,7 +25,6 @@ export interface ToolsQuery {
   ask?: unknown;
 }
 
-/** A tool of the list; a withheld one has only its name. */
 type Row = ListedTool & { isWithheld?: true };
 
 /**

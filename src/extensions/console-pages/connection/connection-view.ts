@@ -4,7 +4,6 @@ type Connection = Awaited<ReturnType<Connections['find']>>;
 export type Calls = Awaited<ReturnType<Connections['calls']>>;
 
 export interface ConnectionView extends FormsView {
-  /** Relative path to the root of the service. */
   root: string;
   namespace: string;
   connection: Connection;
@@ -19,17 +18,15 @@ export interface ConnectionView extends FormsView {
   tools: Html;
   /** Relative; null if nothing is pending for the person. */
   setupUrl: string | null;
-  /** True if the person can read what REST returns to the owner and managers of the connection. */
+  /** The person can read what REST returns to the owner and managers of the connection. */
   mayRead: boolean;
   diagnosis?: Awaited<ReturnType<Connections['diagnose']>>;
   calls: Calls | null;
-  /** From modules. */
   parts?: Html[];
   changes: {
     /** True if another address can be entered. */
     canMove: boolean;
     canDelete: boolean;
   } | null;
-  /** True if the person can grant access. */
   mayAdminister: boolean;
 }

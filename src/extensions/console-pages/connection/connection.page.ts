@@ -1,7 +1,4 @@
-/**
- * The page of a connection: its state and the next step, how an app connects, its tools and last calls. A part that is
- * null is left out.
- */
+/** A part that is null is left out. */
 import {
   badge,
   button,
@@ -29,7 +26,6 @@ import { mockPart, settingsPart } from './connection-settings.page.js';
 import type { Calls, ConnectionView } from './connection-view.js';
 import { accessPath } from '../target-access.page.js';
 
-/** Messages for the word in the address after a form. */
 export const DONE = {
   'set-up': 'The connection is set up. It is yours.',
   added: 'The server is added. The connection is yours.',
@@ -39,7 +35,7 @@ export const DONE = {
   forget: 'The recorded calls are deleted.',
 } as const;
 
-/** Returns the page of a connection. Grantees see only its name, state and the kind of its reason. */
+/** Grantees see only the name, the state and the kind of its reason. */
 export function connectionPage(view: ConnectionView): Framed {
   const { namespace, connection, grant, setupUrl } = view;
   const { connectionId, name, status, suspended } = connection;

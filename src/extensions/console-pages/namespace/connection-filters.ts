@@ -10,7 +10,6 @@ export const STATES = {
 
 export interface ConnectionFilters {
   state?: keyof typeof STATES;
-  /** Matches the whole name. */
   name?: string;
   metadata: { key: string; value: string }[];
 }
@@ -18,7 +17,6 @@ export interface ConnectionFilters {
 const PREFIX = 'metadata.';
 const NAME_CHARS_MAX = 255;
 
-/** The limit of REST. */
 const METADATA_MAX = 16;
 
 /** Returns the filters of an address, without values that no connection can have. */
@@ -36,7 +34,7 @@ export function filtersIn(query: Record<string, unknown>): ConnectionFilters {
   };
 }
 
-/** Returns filters that were entered as `plan=pro, userId=u-1`; null without any. */
+/** Null without any filters. */
 export function metadataIn(typed: unknown): ConnectionFilters['metadata'] | null {
   if (typeof typed !== 'string') return null;
   return typed.split(',').flatMap((part) => {
@@ -45,14 +43,12 @@ export function metadataIn(typed: unknown): ConnectionFilters['metadata'] | null
   });
 }
 
-/** Returns the filters as a query, which REST accepts as well. */
 export function queryOf({ state, name, metadata }: ConnectionFilters, more: Record<string, string> = {}): string {
   const ofMetadata = metadata.map(({ key, value }): [string, string] => [PREFIX + key, value]);
   const entries = [...Object.entries({ ...(state && { state }), ...(name !== undefined && { name }) }), ...ofMetadata];
   return new URLSearchParams([...entries, ...Object.entries(more)]).toString();
 }
 
-/** Replaces characters that Postgres cannot store. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

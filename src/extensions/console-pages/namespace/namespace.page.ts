@@ -1,4 +1,3 @@
-/** The page of a namespace: one address for all of its connections, and their list for those who manage it. */
 import {
   actions,
   badge,
@@ -32,11 +31,9 @@ type Connection = Awaited<ReturnType<Connections['list']>>['connections'][number
 
 export const PAGE_SIZE = 50;
 
-/** Displayed members of metadata in a row, and characters of each. */
 const METADATA_MAX = 4;
 const VALUE_CHARS_MAX = 60;
 
-/** Messages for the word in the address after a form. */
 export const DONE = { deleted: 'The connection is deleted.' };
 
 interface Listing {
@@ -48,19 +45,17 @@ interface Listing {
   mayDelete: boolean;
   connections: Connection[];
   nextCursor: string | null;
-  /** Times of the newest calls, by connection id. */
   lastCalls: Map<string, Date>;
   /** Why the filters are rejected; null if they are valid. */
   problem: string | null;
 }
 
 interface NamespaceView extends FormsView {
-  /** Relative path to the root of the service. */
   root: string;
   name: string;
   grant: GrantRef | undefined;
   connect: Html;
-  /** Null for persons who cannot read the connections. */
+  /** Null if the person cannot read the connections. */
   listing: Listing | null;
 }
 

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** Reads facts about the connections of a namespace that the facades do not return. */
 @Injectable()
 export class NamespaceRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -15,10 +14,7 @@ export class NamespaceRepository {
     return new Map(rows.map(({ state, count }) => [state, count]));
   }
 
-  /**
-   * Returns the times of the newest recorded calls of these connections, by connection id, without connections that
-   * were never called.
-   */
+  /** Leaves out connections that were never called. */
   async lastCalls(namespaceId: string, connectionIds: string[]): Promise<Map<string, Date>> {
     return this.database.transaction(async (tx) => {
       // With the default page cost, Postgres would scan the primary key, past the calls of all others.
