@@ -6,7 +6,6 @@ import { ChangesRepository } from './changes.repository.js';
 import { ChangesService } from './changes.service.js';
 import { EndedAccessSlot } from './ended-access.slot.js';
 
-/** Reads the record of changes. */
 @Module({})
 export class ChangesModule {
   static readonly forRoles = roleModule(() => ({

@@ -13,7 +13,6 @@ import {
 } from '../../extension.js';
 import type { ChangeDto, ChangeListDto } from './change.dto.js';
 
-/** Filters as they were sent. */
 export type ChangeFilters = Partial<Record<'since' | 'actor' | 'credential' | 'target', string>>;
 
 const FIELDS = [
@@ -23,7 +22,7 @@ const FIELDS = [
   { name: 'credential', label: 'Credential', hint: 'The id of an API key' },
 ] as const;
 
-/** Returns the page `/ui/m/changes/{accountId}`. @param fault why the filters are rejected; null if they are valid */
+/** @param fault why the filters are rejected; null if they are valid */
 export function changesPage(
   account: string,
   filters: ChangeFilters,

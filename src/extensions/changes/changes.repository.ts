@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 
-/** A row of the record of changes, with the name of its actor. */
 export interface ChangeRow {
   id: string;
   createdAt: Date;
@@ -17,12 +16,9 @@ export interface ChangeRow {
   after: Record<string, unknown> | null;
 }
 
-/** A revoked or expired grant, or a membership that was removed. */
 export interface EndedAccess {
   endedAt: Date;
-  /** The name of the target of the grant; null for a membership. */
   target: string | null;
-  /** The name of the account that owns it, or of the organization. */
   owner: string;
 }
 
@@ -32,7 +28,6 @@ export interface ChangeFilter {
   actor: string | null;
   credential: string | null;
   target: string | null;
-  /** Only changes before the one with this id. */
   beforeId: string | null;
 }
 
@@ -42,12 +37,10 @@ const MATCHES = `NOT is_fact AND ($2::timestamptz IS NULL OR created_at >= $2)
   AND ($5::text IS NULL OR target_id::text = $5 OR target = $5)
   AND ($6::bigint IS NULL OR (created_at, id) < (SELECT last.created_at, last.id FROM changes last WHERE last.id = $6))`;
 
-/** Reads the record of changes, which triggers of the database write. */
 @Injectable()
 export class ChangesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Finds changes in the list of an account, and those that it made elsewhere, newest first. */
   find(
     accountId: string,
     { since, actor, credential, target, beforeId }: ChangeFilter,

@@ -8,15 +8,10 @@ const KEPT_DAYS = 90;
 const FACTS_KEPT_DAYS = 7;
 const DAY_MS = 86_400_000;
 
-/** Lists changes, as JSON or CSV, and deletes old ones. */
 @Injectable()
 export class ChangesService {
   constructor(private readonly changesRepository: ChangesRepository) {}
 
-  /**
-   * Returns a page of the changes that concern an account, newest first. @throws InvalidInputError for an invalid
-   * cursor
-   */
   async list(accountId: string, query: ChangesQueryDto): Promise<ChangeListDto> {
     const { since = null, actor = null, credential = null, target = null, limit = 100, cursor } = query;
     const beforeId = cursor === undefined ? null : decodeCursor(cursor, accountId);
@@ -29,7 +24,6 @@ export class ChangesService {
     };
   }
 
-  /** Deletes changes that are older than 90 days, and facts that are older than 7 days. */
   async deleteOld(now: Date): Promise<void> {
     const daysAgo = (days: number) => new Date(now.getTime() - days * DAY_MS);
     while ((await this.changesRepository.deleteBefore(daysAgo(KEPT_DAYS))) > 0);
@@ -51,7 +45,6 @@ function toChangeDto(row: ChangeRow): ChangeDto {
   };
 }
 
-/** Returns a table (RFC 4180) whose first line has the names. */
 export function toCsv(changes: ChangeDto[]): string {
   const names = 'createdAt,action,target,targetId,accountId,actor,actorId,credentialId,before,after';
   const lines = changes.map(({ createdAt, action, target, accountId, actor, credentialId, before, after }) =>
@@ -65,7 +58,7 @@ export function toCsv(changes: ChangeDto[]): string {
   return [names, ...lines, ''].join('\r\n');
 }
 
-/** Returns a cell. A string that spreadsheets would treat as a formula gets a leading apostrophe. */
+/** A string that spreadsheets would treat as a formula gets a leading apostrophe. */
 function cell(text: string): string {
   const literal = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(literal) ? `"${literal.replaceAll('"', '""')}"` : literal;

@@ -3,7 +3,6 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { ChangeEvent } from './event.types.js';
 
-/** An event for one handler, with its number of attempts. */
 export interface Delivery extends Omit<ChangeEvent, 'target'> {
   handler: string;
   attempts: number;
@@ -11,12 +10,11 @@ export interface Delivery extends Omit<ChangeEvent, 'target'> {
   targetName: string;
 }
 
-/** Handlers of events, and their open deliveries. */
 @Injectable()
 export class EventDeliveriesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Registers handlers. They receive changes that are recorded after their first registration. */
+  /** They receive changes that are recorded after their first registration. */
   async register(handlers: Map<string, string[]>): Promise<void> {
     for (const [name, actions] of handlers) {
       await this.database.query(
@@ -27,7 +25,7 @@ export class EventDeliveriesRepository {
     }
   }
 
-  /** Deletes handlers that no process has registered since a time, and their deliveries. */
+  /** Deletes handlers that no process has registered since a time. */
   async forgetBefore(time: Date): Promise<void> {
     await this.database.query('DELETE FROM event_handlers WHERE seen_at < $1', [time]);
   }
@@ -79,7 +77,7 @@ export class EventDeliveriesRepository {
   }
 }
 
-/** Returns the handlers with abandoned deliveries, most first: `Module.Provider.method (2 events, last error: …)`. */
+/** The most deliveries first: `Module.Provider.method (2 events, last error: …)`. */
 export async function failedHandlers(database: { query<T>(sql: string): Promise<T> }): Promise<string[]> {
   const rows = await database.query<{ name: string }[]>(
     `SELECT format('%s (%s, last error: %s)', handler, CASE count(*) WHEN 1 THEN '1 event' ELSE count(*) || ' events' END,

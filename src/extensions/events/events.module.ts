@@ -4,7 +4,6 @@ import { EventDeliveriesRepository } from './event-deliveries.repository.js';
 import { EventsService } from './events.service.js';
 import { FinishedCallsService } from './finished-calls.service.js';
 
-/** Events for modules: `@OnEvent`. */
 @Module({})
 export class EventsModule {
   static readonly forRoles = roleModule((env) => ({

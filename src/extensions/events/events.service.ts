@@ -7,7 +7,6 @@ import { EventMarker } from './on-event.decorator.js';
 type Handle = (event: ChangeEvent) => Promise<unknown>;
 
 const EVERY_MS = 1_000;
-/** Concurrent deliveries of a process to one handler. */
 const CONCURRENT_MAX = 16;
 /** Shorter than the minute for which an event is claimed. */
 const HANDLER_MS_MAX = 30_000;
@@ -16,7 +15,7 @@ const WAIT_SECONDS_MAX = 3_600;
 const UNSEEN_MS_MAX = 7 * 24 * HOUR_MS;
 const ERROR_CHARS_MAX = 500;
 
-/** Delivers the rows of `changes` to the methods with `@OnEvent`. Idle without such a method. */
+/** Idle without such a method. */
 @Injectable()
 export class EventsService implements OnApplicationBootstrap {
   private readonly logger = new Logger('events');

@@ -3,7 +3,6 @@ import { CallEvents, DecoratedMethods, type ConnectionCall, type Invocation } fr
 import type { CallEvent } from './event.types.js';
 import { EventMarker } from './on-event.decorator.js';
 
-/** Delivers the tool calls whose rows this process writes to the methods with `@OnEvent('call.finished')`. */
 @Injectable()
 export class FinishedCallsService implements OnApplicationBootstrap {
   private readonly logger = new Logger('events');

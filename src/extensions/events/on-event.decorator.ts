@@ -1,7 +1,6 @@
 import { DiscoveryService } from '@nestjs/core';
 import type { EventName } from './event.types.js';
 
-/** Finds the methods with {@link OnEvent}. */
 export const EventMarker = DiscoveryService.createDecorator<EventName[]>();
 
 /**

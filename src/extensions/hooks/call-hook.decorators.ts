@@ -13,7 +13,6 @@ export interface HookOptions {
   onFailure?: 'reject' | 'ignore';
 }
 
-/** Find the methods with {@link BeforeCall} and {@link AfterCall}. */
 export const BeforeCallMarker = DiscoveryService.createDecorator<HookOptions>();
 export const AfterCallMarker = DiscoveryService.createDecorator<HookOptions>();
 

@@ -18,7 +18,6 @@ const LATE = Symbol('late');
 
 type Hook = DecoratedMethod<HookOptions>;
 
-/** The call is rejected because a hook failed; the log has the reason. */
 class HookFailedError extends errorOf('unavailable') {
   constructor(module: string) {
     super(
@@ -27,11 +26,10 @@ class HookFailedError extends errorOf('unavailable') {
   }
 }
 
-/** Runs the methods with `@BeforeCall` and `@AfterCall`. Without such a method, calls are passed on unchanged. */
+/** Without such a method, calls are passed on unchanged. */
 @Injectable()
 export class CallHooksService implements OnModuleInit, CallHookRunner {
   private readonly logger = new Logger('hooks');
-  /** Modules whose hooks are running. */
   private readonly modules = new AsyncLocalStorage<readonly string[]>();
   private beforeHooks: Hook[] = [];
   private afterHooks: Hook[] = [];

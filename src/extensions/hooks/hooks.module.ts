@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { roleModule } from '../../extension.js';
 import { CallHooksService } from './call-hooks.service.js';
 
-/** Hooks of modules around tool calls: `@BeforeCall` and `@AfterCall`. */
 @Module({})
 export class HooksModule {
   static readonly forRoles = roleModule(() => ({ module: HooksModule, api: { providers: [CallHooksService] } }));

@@ -7,19 +7,17 @@ import type { DataSource } from 'typeorm';
 import { LogNamesRepository, WriteBehind, type LogNames } from '../../extension.js';
 import type { CallEvents, ConnectionCall, Invocation, Metrics } from '../../extension.js';
 
-/** Records per request to the collector. */
 const BATCH_MAX = 512;
 
 /** Characters of waiting records. More are dropped and counted as `log export` in `slipway_buffer_dropped_total`. */
 const CHARS_MAX = 16 * 1024 * 1024;
 
-/** Servers and connections whose names are cached. */
 const NAMES_MAX = 50_000;
 
 /** Time at shutdown for the waiting records. */
 const LAST_SEND_MS_MAX = 2_000;
 
-/** Severity numbers of OpenTelemetry by level; other levels are sent as `info`. */
+/** Other levels are sent as `info`. */
 const SEVERITY: ReadonlyMap<string, number> = new Map(
   Object.entries({ debug: 5, info: 9, log: 9, warn: 13, error: 17 }),
 );
@@ -29,9 +27,9 @@ type Part = Invocation | ConnectionCall;
 type LogRecord = Omit<ReadableLogRecord, 'resource'>;
 
 /**
- * Sends runtime logs of servers and connections to a collector by OTLP over HTTP, in addition to storing them. Endpoint
- * and headers are those of the standard environment variables, which the library reads; it retries what the collector
- * could not accept yet. Records that cannot be sent are counted.
+ * Sends the logs by OTLP over HTTP, in addition to storing them. Endpoint and headers are those of the standard
+ * environment variables, which the library reads; it retries what the collector could not accept yet. Records that
+ * cannot be sent are counted.
  */
 export class LogExport implements OnApplicationShutdown {
   private readonly logger = new Logger('log export');
@@ -98,7 +96,6 @@ export class LogExport implements OnApplicationShutdown {
 /** One object: the library groups records by it. */
 const SCOPE = { name: 'slipway' };
 
-/** Yields a record for each line, for each exception, and for the request. */
 function* recordsOf(part: Part): Generator<LogRecord> {
   const { id, method, url, rpcMethod, toolName, status, outcome, lines, exceptions } = part;
   const common = { 'slipway.invocation.id': id };

@@ -2,7 +2,7 @@ import { Module } from '@nestjs/common';
 import { MockModule, roleModule } from '../../extension.js';
 import { MockModel } from './mock-model.js';
 
-/** The language model for mocks. Loaded only with `SIMULATOR_URL`. */
+/** Loaded only with `SIMULATOR_URL`. */
 @Module({})
 export class MockModelModule {
   static readonly forRoles = roleModule((env) => ({

@@ -1,6 +1,5 @@
 import { discard, type Egress, isObject, MockModelError, parseBounded, readWithin } from '../../extension.js';
 
-/** The HTTP form of a language model's API. */
 interface ModelDialect {
   url: URL;
   headers: Record<string, string>;
@@ -16,7 +15,6 @@ interface ModelEndpoint {
   model: string;
 }
 
-/** Bytes of a response body. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
 export class ModelClient {
@@ -32,7 +30,7 @@ export class ModelClient {
     this.dialect = isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
   }
 
-  /** Returns the model's response. Does not follow redirects, which would receive the key. @throws MockModelError */
+  /** Does not follow redirects, which would receive the key. @throws MockModelError */
   async complete(system: string, prompt: string, signal: AbortSignal): Promise<string> {
     const answer = await this.post(this.dialect.body(system, prompt), signal);
     const text = this.dialect.text(answer);
@@ -58,7 +56,6 @@ export class ModelClient {
   }
 }
 
-/** Tokens of a response; a tool's result is rarely longer. */
 const ANSWER_TOKENS_MAX = 2_000;
 
 function toFailure(error: unknown, signal: AbortSignal): Error {
@@ -106,7 +103,6 @@ function openAi(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
   };
 }
 
-/** Returns the URL with its last path segments, which are appended if missing. */
 function ending(url: URL, end: RegExp, added: string): URL {
   if (end.test(url.pathname)) return url;
   const fullUrl = new URL(url);

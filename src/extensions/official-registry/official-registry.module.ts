@@ -5,7 +5,6 @@ import { RegistryController } from './registry.controller.js';
 import { RegistryService } from './registry.service.js';
 import { RegistrySlots } from './registry.slots.js';
 
-/** Searches the official MCP registry, and adds servers from it. */
 @Module({ controllers: [RegistryController], providers: [RegistryService, RegistrySlots] })
 export class OfficialRegistryModule {}
 

@@ -1,6 +1,5 @@
 import { type Env, StartError } from '../../extension.js';
 
-/** Token of {@link registryBase}. */
 export const REGISTRY_BASE = Symbol('base of the official registry');
 
 const DEFAULT_BASE = 'https://registry.modelcontextprotocol.io';

@@ -1,7 +1,6 @@
 /**
- * Reads entries of the official MCP registry: documents of `server.json` (schema of 11 December 2025), as `GET
- * /v0.1/servers` lists them. Everything is untrusted: values of other types are left out, strings are cut, and an entry
- * without a name is skipped.
+ * Reads entries of the official MCP registry (`server.json`, schema of 11 December 2025). Everything is untrusted:
+ * values of other types are left out, strings are cut, and an entry without a name is skipped.
  */
 import { isObject, visible, type JsonObject } from '../../extension.js';
 
@@ -11,7 +10,6 @@ const NAME_CHARS_MAX = 200;
 const TEXT_CHARS_MAX = 500;
 const URL_CHARS_MAX = 2_000;
 
-/** Remotes and packages that are read, and values of each. */
 const LIST_MAX = 20;
 
 /** A package that a shell and its runner treat as one word: a name or an image. */
@@ -19,7 +17,6 @@ const PACKAGE = /^[\w@][\w@./:+-]*$/;
 
 const VERSION = /^[\w.+-]+$/;
 
-/** The command that runs a package of each registry. */
 const RUNNERS: Record<string, (identifier: string, version: string) => { command: string; args: string[] }> = {
   npm: (name, version) => ({ command: 'npx', args: ['-y', version === '' ? name : `${name}@${version}`] }),
   pypi: (name, version) => ({ command: 'uvx', args: [version === '' ? name : `${name}@${version}`] }),
@@ -30,14 +27,12 @@ const RUNNERS: Record<string, (identifier: string, version: string) => { command
   nuget: (name, version) => ({ command: 'dnx', args: [version === '' ? name : `${name}@${version}`, '--yes'] }),
 };
 
-/** A value that a person must or can enter. */
 export interface NeededValue {
   name: string;
   description: string;
   isRequired: boolean;
 }
 
-/** A way to reach a server. */
 export type Way =
   | {
       kind: 'remote';
@@ -45,7 +40,6 @@ export type Way =
       /** Variables in braces in the URL, which a person must replace. */
       variables: NeededValue[];
       headers: NeededValue[];
-      /** Headers whose value the registry defines. */
       fixedHeaders: Record<string, string>;
     }
   | {
@@ -147,7 +141,7 @@ function readPackage({ registryType, identifier, version, transport, ...remainin
   };
 }
 
-/** Returns the words of an argument on the command line; a value that a person must enter is in angle brackets. */
+/** A value that a person must enter is in angle brackets. */
 function toWords({ type, name, value, default: fallback, valueHint, isRequired }: JsonObject): string[] {
   const preset = [value, fallback].find((text) => typeof text === 'string');
   const flag = type === 'named' ? textOf(name, NAME_CHARS_MAX) : '';

@@ -1,6 +1,3 @@
-/**
- * The page `/ui/registry`: a card for each server with its requirements, and a form that opens it at *Add a server*.
- */
 import {
   badge,
   button,
@@ -22,7 +19,6 @@ import type { RegistryPage } from './registry.service.js';
 
 interface RegistryView {
   token: Html;
-  /** Relative path to the root of the service. */
   root: string;
   host: string;
   q: string;

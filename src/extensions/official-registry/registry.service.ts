@@ -7,13 +7,11 @@ const TIMEOUT_MS = 5_000;
 
 const BYTES_MAX = 2 * 1024 * 1024;
 
-/** How long a page of the registry is cached, and how long a failure. */
 const FRESH_MS = 5 * 60_000;
 const FAILED_MS = 10_000;
 
 const CACHED_MAX = 32;
 
-/** Concurrent requests of one account and of all accounts. */
 const EACH_MAX = 2;
 const ALL_MAX = 6;
 
@@ -23,12 +21,11 @@ export interface RegistryPage {
   nextCursor: string | null;
 }
 
-/** The registry did not return a list of servers. */
 export class RegistryUnavailableError extends errorOf('unavailable') {}
 
 /**
- * Reads the official MCP registry under the egress policy: its newest servers, or those whose name contains words. One
- * page is one request of at most 5 s and 2 MB. This process caches pages for 5 min, and failures for 10 s.
+ * Reads the official MCP registry under the egress policy. One page is one request of at most 5 s and 2 MB. This
+ * process caches pages for 5 min, and failures for 10 s.
  */
 @Injectable()
 export class RegistryService {

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { buttonLink, html, type Html, PageSlot, type SlotRequest } from '../../extension.js';
 
-/** The part of the catalogue that links to the registry. */
 @Injectable()
 export class RegistrySlots {
   @PageSlot({ place: 'catalogue', title: 'Official registry', rule: 'connections:write' })

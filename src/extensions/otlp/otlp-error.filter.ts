@@ -3,7 +3,6 @@ import type { Request, Response } from 'express';
 import { ErrorFilter } from '../../extension.js';
 import { encodeStatus } from './otlp-records.js';
 
-/** The media types of protobuf; exporters send the first one. */
 export const PROTOBUF = ['application/x-protobuf', 'application/protobuf'];
 
 /** gRPC codes by HTTP status; other statuses are 13, INTERNAL. */

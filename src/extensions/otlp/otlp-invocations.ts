@@ -13,7 +13,6 @@ import type { OtlpRecord } from './otlp-records.js';
 export interface GroupedRecords {
   invocations: IngestedInvocation[];
   rejected: number;
-  /** Why the first of them was rejected. */
   reason: string;
 }
 
@@ -24,19 +23,17 @@ interface Trace {
   exceptions: LogException[];
 }
 
-/** Traces of a request, and records of each of them. */
 const ENTRIES_MAX = 1_000;
 
-/** Traces whose starts are cached in this process. */
 const TRACES_MAX = 50_000;
 
 /** Time after the last record of a trace. */
 const LIFETIME_MS = 15 * 60_000;
 
 /**
- * Caches when traces started: their records can arrive in several exports, seconds apart, and the id of an invocation
- * contains its time. Per process: records of a trace that reach another process, or arrive after the entry expired,
- * become a separate invocation. Exporters keep their connection, and send most traces in one export.
+ * Caches when traces started: their records can arrive in several exports, and the id of an invocation contains its
+ * time. Records of a trace that reach another process, or arrive after the entry expired, become a separate invocation;
+ * exporters keep their connection, and send most traces in one export.
  */
 export class TraceStartCache {
   private readonly starts = new LRUCache<string, Date>({
@@ -57,12 +54,11 @@ export class TraceStartCache {
 /** Key of records without a trace. */
 const NO_TRACE = '';
 
-/** Records per turn of the event loop. */
 const RECORDS_PER_TURN = 5_000;
 
 /**
- * Groups log records into invocations: one per trace, and one for all records without a trace. If a request's attribute
- * has several values, the first is used. A request without attributes becomes a `POST` of unknown outcome.
+ * Groups log records into invocations: one per trace, and one for all records without a trace. A request without
+ * attributes becomes a `POST` of unknown outcome.
  */
 export async function groupRecords(
   serverId: string,
@@ -125,7 +121,6 @@ function add(traces: Map<string, Trace>, record: OtlpRecord, now: Date): string 
   return null;
 }
 
-/** Attributes that describe a request in OpenTelemetry's semantic conventions. */
 const REQUEST_ATTRIBUTES: ReadonlySet<string> = new Set([
   'http.request.method',
   'http.response.status_code',

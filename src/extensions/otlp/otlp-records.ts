@@ -4,12 +4,11 @@ import { InvalidInputError } from '../../extension.js';
 
 const require = createRequire(import.meta.url);
 
-/** Loaded with the first export in protobuf. */
 const library = () => require('protobufjs/light.js') as typeof protobuf;
 
 /**
  * The OTLP log fields that are read, with the field numbers of opentelemetry-proto (`logs.proto`, `common.proto`,
- * `logs_service.proto`); other fields are skipped. Names are those of OTLP's JSON form.
+ * `logs_service.proto`); other fields are skipped.
  */
 const FIELDS = {
   nested: {
@@ -64,18 +63,15 @@ const FIELDS_MAX = 200_000;
 
 let types: Record<string, protobuf.Type> | undefined;
 
-/** The response to an export; without `partialSuccess`, all records were accepted. */
 export interface ExportAnswer {
   partialSuccess?: { rejectedLogRecords: number; errorMessage: string };
 }
 
-/** The response to a failed export, with a gRPC code. */
 export interface ExportStatus {
   code: number;
   message: string;
 }
 
-/** One log record, from protobuf or JSON. */
 export interface OtlpRecord {
   /** `timeUnixNano`, or else `observedTimeUnixNano`; null without both. */
   at: Date | null;
@@ -96,10 +92,9 @@ type Plain = string | number | bigint | boolean | Plain[] | { [key: string]: Pla
 const DEPTH_MAX = 20;
 
 /**
- * Reads the records of an ExportLogsServiceRequest, decoded from protobuf or parsed from OTLP's JSON form. Members of
- * an unexpected form are skipped.
+ * Members of an unexpected form are skipped.
  *
- * @throws InvalidInputError if it is not such a request
+ * @throws InvalidInputError if it is not an ExportLogsServiceRequest
  */
 export function* recordsOf(request: unknown): Generator<OtlpRecord> {
   if (!isMembers(request) || Array.isArray(request)) throw notARequest();
@@ -110,7 +105,7 @@ export function* recordsOf(request: unknown): Generator<OtlpRecord> {
   }
 }
 
-/** Returns the elements of a list, which can be absent. @throws InvalidInputError if it is not a list of objects */
+/** @throws InvalidInputError if it is not a list of objects */
 function requiredList(value: Members, name: string): Members[] {
   const list = getOwn(value, name) ?? [];
   if (Array.isArray(list) && list.every((item) => isMembers(item) && !Array.isArray(item))) return list as Members[];
@@ -140,7 +135,6 @@ function toRecord(record: Members): OtlpRecord {
   };
 }
 
-/** Returns the value of an AnyValue; null if it has none, or is nested too deeply. */
 function toPlain(value: unknown, depth = 0): Plain {
   if (!isMembers(value) || depth > DEPTH_MAX) return null;
   for (const [kind, read] of readers) {
@@ -170,7 +164,6 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Returns JSON, with every digit of 64-bit numbers. */
 function jsonOf(value: Plain): string {
   if (typeof value === 'bigint') return String(value);
   if (Array.isArray(value)) return `[${value.map(jsonOf).join()}]`;
@@ -228,14 +221,12 @@ function listOf(value: unknown, name: string): Members[] {
   return Array.isArray(list) ? (list as unknown[]).filter(isMembers) : [];
 }
 
-/** Returns the types of requests and responses in protobuf. */
 function wireTypes(): Record<string, protobuf.Type> {
   return (types ??= library().Root.fromJSON(FIELDS).nested as Record<string, protobuf.Type>);
 }
 
 /**
- * Decodes an ExportLogsServiceRequest into an object like its JSON form, but bytes are Buffers and 64-bit numbers can
- * be objects. Only fields that were sent are own members.
+ * Bytes become Buffers, and 64-bit numbers can be objects. Only fields that were sent are own members.
  *
  * @throws InvalidInputError
  */
@@ -262,7 +253,6 @@ export function encodeStatus(status: ExportStatus): Buffer {
   return Buffer.from(Status.encode(Status.fromObject(status)).finish());
 }
 
-/** Encodes an ExportLogsServiceResponse. */
 export function encodeAnswer(answer: ExportAnswer): Buffer {
   const { Response } = wireTypes();
   return Buffer.from(Response.encode(Response.fromObject(answer)).finish());

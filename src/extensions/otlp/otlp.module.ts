@@ -3,7 +3,6 @@ import { roleModule, ServersModule } from '../../extension.js';
 import { OtlpController } from './otlp.controller.js';
 import { OtlpService } from './otlp.service.js';
 
-/** Accepts log records of servers that run elsewhere from OpenTelemetry exporters. */
 @Module({})
 export class OtlpModule {
   static readonly forRoles = roleModule((env) => ({

@@ -3,7 +3,6 @@ import { Logs, type ServerRef } from '../../extension.js';
 import { groupRecords, TraceStartCache } from './otlp-invocations.js';
 import { recordsOf, type ExportAnswer } from './otlp-records.js';
 
-/** Stores the log records of OTLP exports. */
 @Injectable()
 export class OtlpService {
   private readonly traceStarts = new TraceStartCache();
@@ -11,8 +10,6 @@ export class OtlpService {
   constructor(private readonly logs: Logs) {}
 
   /**
-   * Accepts an export, except records that cannot be stored.
-   *
    * @param request an ExportLogsServiceRequest, decoded
    * @throws InvalidInputError; QuotaExceededError; UnavailableError if too many records wait to be written
    */

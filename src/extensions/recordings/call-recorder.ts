@@ -5,7 +5,6 @@ import { ConnectionEvents, DEPTH_MAX, groupBy, isObject, isWithinDepth, resultOf
 import { toStorableText, Vault, WriteBehind, type McpCall, type McpReply } from '../../extension.js';
 import { RecordingsRepository } from './recordings.repository.js';
 
-/** Limits of the recording of one connection. */
 const RECORDED_CALLS_MAX = 1_000;
 const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
 
@@ -18,12 +17,10 @@ const BUFFER_BYTES_MAX = 32 * 1024 * 1024;
 interface BufferedCall {
   connectionId: string;
   tool: string;
-  /** A {@link RecordedCall} as JSON. */
   text: string;
   bytes: number;
 }
 
-/** Records the tool calls of connections, after the response. */
 @Injectable()
 export class CallRecorder implements OnApplicationShutdown {
   private readonly buffer = new WriteBehind<number, BufferedCall>('recorded calls', (batch) => this.write(batch), {
@@ -43,7 +40,6 @@ export class CallRecorder implements OnApplicationShutdown {
     });
   }
 
-  /** Writes the buffered calls of this process. */
   async settle(): Promise<void> {
     await this.buffer.flush();
   }

@@ -20,7 +20,6 @@ const CALLS_MAX = 20;
 /** Displayed characters of arguments and of a result. */
 const SHOWN_CHARS_MAX = 1_000;
 
-/** The card *Recording* on the page of a connection. */
 @Injectable()
 export class RecordingSlot {
   constructor(
@@ -65,7 +64,6 @@ ${mayChange && (calls > 0 || enabled) && act('forget', 'Delete the recorded call
   }
 }
 
-/** Returns a value as JSON, cut if it is long. */
 function shorten(value: unknown): string {
   const text = jsonText(value, 2);
   return text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text;

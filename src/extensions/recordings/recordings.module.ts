@@ -7,7 +7,6 @@ import { RecordingSlot } from './recording.slot.js';
 import { RecordingsRepository } from './recordings.repository.js';
 import { RecordingsService } from './recordings.service.js';
 
-/** Recordings of the tool calls of connections, which mocks replay. */
 @Module({})
 export class RecordingsModule {
   static readonly forRoles = roleModule((env) => ({

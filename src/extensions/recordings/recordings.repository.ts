@@ -21,15 +21,12 @@ export interface RecordableConnection {
   isMock: boolean;
 }
 
-/**
- * The rows of recorded calls, and the recording state in the rows of connections. A call is stored for 7 days, or until
- * its connection is deleted.
- */
+/** A call is stored for 7 days, or until its connection is deleted. */
 @Injectable()
 export class RecordingsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Starts recording for 7 days, or stops it. Null for a missing or simulated connection. */
+  /** Recording lasts 7 days. Null for a missing or simulated connection. */
   async setEnabled(
     actor: Actor,
     namespaceId: string,
@@ -52,7 +49,6 @@ export class RecordingsRepository {
     );
   }
 
-  /** Finds a connection by its row id, or by its namespace and id. */
   async find({ id, ...name }: { id: string; namespaceId?: string }): Promise<RecordableConnection | null> {
     const [row] = await this.database.query<RecordableConnection[]>(
       `SELECT id, recording_until AS "recordingUntil", mock IS NOT NULL AS "isMock" FROM connections
@@ -62,7 +58,7 @@ export class RecordingsRepository {
     return row ?? null;
   }
 
-  /** Lists the recorded calls of a connection in their order. `id`: the row id for which they are sealed. */
+  /** Lists the calls in their order. `id` is the row id for which they are sealed. */
   listCalls(namespaceId: string, connectionId: string): Promise<{ id: string; sealed: string }[]> {
     return this.database.query(
       `SELECT c.id, r.sealed FROM connections c JOIN recorded_calls r ON r.connection_id = c.id
@@ -71,7 +67,7 @@ export class RecordingsRepository {
     );
   }
 
-  /** Lists the recorded calls after the one with this `seq`, in their order. @param id of the connection's row */
+  /** Lists the calls in their order. @param id of the connection's row */
   recordedAfter(id: string, seq: string, limit: number): Promise<{ seq: string; at: Date; sealed: string }[]> {
     return this.database.query(
       `SELECT seq, recorded_at AS at, sealed FROM recorded_calls
@@ -80,7 +76,6 @@ export class RecordingsRepository {
     );
   }
 
-  /** Deletes the recorded calls of a connection. @param id of the connection's row */
   async delete(id: string): Promise<void> {
     await this.database.query('DELETE FROM recorded_calls WHERE connection_id = $1', [id]);
   }
@@ -89,10 +84,7 @@ export class RecordingsRepository {
     await this.database.query(`DELETE FROM recorded_calls WHERE recorded_at < $1::timestamptz - ${RETENTION}`, [now]);
   }
 
-  /**
-   * Returns the size of a recording, and locks the row of the connection for the transaction; null if it is not
-   * recorded.
-   */
+  /** Locks the row of the connection for the transaction. Null if the connection is not recorded. */
   async lockActive(id: string, tx: EntityManager): Promise<{ calls: number; bytes: number } | null> {
     const [active] = await tx.query<unknown[]>(
       'SELECT 1 FROM connections WHERE id = $1 AND recording_until > now() FOR NO KEY UPDATE',

@@ -33,7 +33,6 @@ interface ConnectionRef {
   id: string;
 }
 
-/** Starts, shows, replays and deletes recordings of real calls. */
 @Injectable()
 export class RecordingsService {
   constructor(
@@ -47,7 +46,7 @@ export class RecordingsService {
     mockRecordings.read = (namespaceId, connectionId) => this.read(namespaceId, connectionId);
   }
 
-  /** Starts or stops a recording. @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
+  /** @throws ResourceNotFoundError, InvalidInputError for a simulated connection */
   async set(caller: Caller, connection: ConnectionRef, enabled: boolean): Promise<RecordingDto> {
     await this.find(caller, connection);
     const { namespace, id } = connection;
@@ -64,13 +63,11 @@ export class RecordingsService {
     return this.describe(await this.find(caller, connection));
   }
 
-  /** Finds a connection by its row id; null if it was deleted. */
   async findById(id: string): Promise<RecordableConnection | null> {
     await this.callRecorder.settle();
     return this.recordingsRepository.find({ id });
   }
 
-  /** Returns the state and size of the recording of a connection. */
   async describe({ id, recordingUntil }: RecordableConnection): Promise<RecordingDto> {
     const tools = await this.recordingsRepository.tools(id);
     const isOn = recordingUntil !== null && recordingUntil.getTime() > Date.now();
@@ -83,10 +80,7 @@ export class RecordingsService {
     };
   }
 
-  /**
-   * Returns a page of the recorded calls, in their order. @throws ResourceNotFoundError, InvalidInputError for an
-   * invalid cursor
-   */
+  /** Lists the calls in their order. @throws ResourceNotFoundError, InvalidInputError for an invalid cursor */
   async listCalls(
     caller: Caller,
     connection: ConnectionRef,
@@ -102,7 +96,7 @@ export class RecordingsService {
     };
   }
 
-  /** Returns recorded calls after the one with this `seq`, in their order. @param id of the connection's row */
+  /** Lists the calls in their order. @param id of the connection's row */
   async callsAfter(id: string, seq: string, limit: number): Promise<{ seq: string; call: RecordedCallDto }[]> {
     const rows = await this.recordingsRepository.recordedAfter(id, seq, limit);
     return rows.map(({ seq, at, sealed }) => {
@@ -113,8 +107,7 @@ export class RecordingsService {
 
   /**
    * Returns the recording as a fixture that behaves like a replay: equal arguments return the recorded results in their
-   * order, and the last one repeats. A rule also matches calls with more arguments, so rules with more arguments come
-   * first.
+   * order, and the last one repeats.
    *
    * @throws ResourceNotFoundError
    */
@@ -140,14 +133,13 @@ export class RecordingsService {
     return { success: true };
   }
 
-  /** Returns the recorded calls of a connection as JSON, in their order. */
   private async read(namespaceId: string, connectionId: string): Promise<string[]> {
     await this.callRecorder.settle();
     const rows = await this.recordingsRepository.listCalls(namespaceId, connectionId);
     return rows.map(({ id, sealed }) => this.vault.open(sealed, id));
   }
 
-  /** Finds the row of a connection, after the calls of this process were written. @throws ResourceNotFoundError */
+  /** Finds the row after the calls of this process were written. @throws ResourceNotFoundError */
   private async find(caller: Caller, { namespace, id }: ConnectionRef): Promise<RecordableConnection> {
     await this.callRecorder.settle();
     await this.connections.find(caller, `${namespace.name}/${id}`);
@@ -157,7 +149,6 @@ export class RecordingsService {
   }
 }
 
-/** Returns the rules for recorded calls with equal arguments, in their order. */
 function rulesOf(calls: readonly RecordedCall[]): RecordedRuleDto[] {
   const runs: { call: RecordedCall; times: number }[] = [];
   for (const call of calls) {
@@ -172,7 +163,6 @@ function rulesOf(calls: readonly RecordedCall[]): RecordedRuleDto[] {
   }));
 }
 
-/** Returns a result with only the members that fixtures have, in their form. */
 function fixtureResult({ content, structuredContent, isError, _meta }: JsonObject): JsonObject {
   const blocks = Array.isArray(content) ? content : [];
   return {

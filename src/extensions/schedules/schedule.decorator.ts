@@ -1,6 +1,5 @@
 import { DiscoveryService } from '@nestjs/core';
 
-/** Finds the methods with {@link Schedule}. */
 export const ScheduleMarker = DiscoveryService.createDecorator<string>();
 
 /**

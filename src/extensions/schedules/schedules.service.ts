@@ -9,12 +9,10 @@ export const SCHEDULES_QUEUE = 'schedules';
 
 /** Runs mostly wait for the database or for other services. */
 const CONCURRENCY = 8;
-/** Time for the store to respond. */
 const RESPONSE_MS_MAX = 3_000;
-/** Interval of retries until the schedules are stored. */
 const REGISTER_EVERY_MS = 5_000;
 
-/** Calls the methods with `@Schedule` by job schedulers of BullMQ. Without such a method, it opens no connection. */
+/** Opens no connection if no method has `@Schedule`. */
 @Injectable()
 export class SchedulesService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private methods = new Map<string, DecoratedMethod<string>>();
@@ -38,7 +36,7 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
         throw new Error(`@Schedule of ${name}: ${(error as Error).message}`, { cause: error });
       }
     }
-    // Without a response of the store, the attempt continues in the background, and the process can stop.
+    // If the store does not respond, the attempt continues in the background, and the process can stop.
     const register = () => withTimeout(RESPONSE_MS_MAX, this.register(), undefined);
     this.intervalSchedule.every('registration of schedules', REGISTER_EVERY_MS, register, { immediately: true });
     if (this.methods.size === 0) return;
@@ -46,14 +44,13 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
     this.worker = new JobWorker(SCHEDULES_QUEUE, run, { ...this.queue.opts, concurrency: CONCURRENCY });
   }
 
-  /** Waits for the runs of this process. Other processes perform those that become due meanwhile. */
+  /** Other processes perform the runs that become due meanwhile. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.worker?.pause(true);
     await Promise.allSettled(this.running);
     await this.worker?.close();
   }
 
-  /** Stores the schedules, once. */
   private register(): Promise<void> {
     return (this.registration ??= this.store().catch((error: unknown) => {
       this.registration = null;

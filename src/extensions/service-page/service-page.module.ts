@@ -4,7 +4,6 @@ import { ServicePageController } from './service-page.controller.js';
 import { ServicePageRepository } from './service-page.repository.js';
 import { ServiceSections } from './service-sections.js';
 
-/** The page of the service for operators. */
 @Module({})
 export class ServicePageModule {
   static readonly forRoles = roleModule(() => ({

@@ -12,7 +12,6 @@ export interface ListedProcess {
   isLive: boolean;
 }
 
-/** Sizes in bytes. */
 export interface StoredSizes {
   database: number;
   /** Including indexes. */
@@ -25,7 +24,6 @@ export interface StoredSizes {
   newFiles: number;
 }
 
-/** A suspended account, namespace, server or connection. */
 export interface Suspended {
   kind: string;
   name: string;
@@ -35,12 +33,11 @@ export interface Suspended {
 
 const LISTED_MAX = 50;
 
-/** Reads facts about the whole service that no facade returns. Every list is limited. */
+/** Every list is limited. */
 @Injectable()
 export class ServicePageRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Returns the processes, by the expiry of their leases, latest first. */
   processes(): Promise<ListedProcess[]> {
     return this.database.query(
       `SELECT id, roles, details->>'machine' AS machine, (details->>'worker')::int AS worker, lease_until AS "leaseUntil",

@@ -15,7 +15,6 @@ import {
 } from '../../extension.js';
 import { ServicePageRepository } from './service-page.repository.js';
 
-/** Age up to which a section is shown again without a query. */
 const FRESH_MS = 15_000;
 
 /** Time for which a page waits for all of its sections. */
@@ -32,12 +31,11 @@ interface Reading {
 
 type Values<S> = { [Name in keyof S]: S[Name] extends () => Promise<infer T> ? Section<T> : never };
 
-/** The sections of the page, as this process reads them, at most 15 s old. */
 export type ServiceView = Values<ReturnType<ServiceSections['loaders']>>;
 
 /**
- * Reads the sections of the page independently: one that fails or is slow does not delay the others. Concurrent pages
- * share one read, which continues if a page no longer waits for it.
+ * A section that fails or is slow does not delay the others. Concurrent pages share one read, which continues if a page
+ * no longer waits for it.
  */
 @Injectable()
 export class ServiceSections {
@@ -60,7 +58,7 @@ export class ServiceSections {
     return Object.fromEntries(sections) as unknown as ServiceView;
   }
 
-  /** Reads a stale section, one read at a time. Never rejects. */
+  /** Never rejects. */
   private async refresh(name: string, load: () => Promise<unknown>): Promise<void> {
     const entry = this.readings.get(name) ?? { section: null, readAt: -Infinity, reading: null };
     this.readings.set(name, entry);
@@ -90,7 +88,6 @@ export class ServiceSections {
     };
   }
 
-  /** Returns the jobs of each queue by state. */
   private async queues(): Promise<(readonly [queue: string, jobs: Partial<Record<string, number>>])[]> {
     const samples = await this.queueMetrics.current();
     if (samples === null) throw new Error('The store of the queues does not respond');
@@ -100,9 +97,7 @@ export class ServiceSections {
     return [...jobs].sort(([a], [b]) => a.localeCompare(b));
   }
 
-  /**
-   * Returns the free space of the data directory, and the last backup of an embedded database; null before the first.
-   */
+  /** The last backup is null before the first one, and without an embedded database. */
   private async disk() {
     const { dataDir, embeddedFolder } = this.env;
     const { bavail, bsize } = await statfs(dataDir);
@@ -110,7 +105,6 @@ export class ServiceSections {
     return { freeBytes: bavail * bsize, isEmbedded: embeddedFolder !== null, backupAt: written?.mtime ?? null };
   }
 
-  /** Returns accounts with the three limits that they have used most. */
   private async busiestAccounts() {
     const accounts = await this.servicePageRepository.busiestAccounts();
     return Promise.all(
@@ -125,7 +119,6 @@ export class ServiceSections {
     );
   }
 
-  /** Returns the names of the modules that settings enable. */
   private async modules(): Promise<string[]> {
     const signIn = Object.keys(this.env.source).some((name) => name.startsWith('OIDC_'));
     return [...(signIn ? ['sign-in-oidc'] : []), ...(await loadExternalModules(this.env)).map(({ name }) => name)];

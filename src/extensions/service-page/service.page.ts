@@ -164,7 +164,6 @@ function suspendedPart(suspended: Value<ServiceView['suspended']>): Html {
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB'] as const;
 
-/** Formats a size with at most one decimal. */
 function bytesOf(bytes: number): string {
   const unit = Math.min(Math.max(0, Math.floor(Math.log(Math.max(bytes, 1)) / Math.log(1024))), UNITS.length - 1);
   return `${Number((bytes / 1024 ** unit).toFixed(1))} ${UNITS[unit]}`;

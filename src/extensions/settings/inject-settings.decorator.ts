@@ -16,7 +16,7 @@ export function InjectSettings(settings: ZodObject): ParameterDecorator & Proper
   return Inject(tokenOf(settings));
 }
 
-/** Returns the injection token of the values. Each setting belongs to one module, so the names identify the object. */
+/** Each setting belongs to one module, so the names identify the object. */
 export function tokenOf(settings: ZodObject): string {
   return `settings ${Object.keys(settings.shape).join(', ')}`;
 }

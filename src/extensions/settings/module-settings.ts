@@ -2,7 +2,6 @@ import type { ValueProvider } from '@nestjs/common';
 import { type Env, type ExternalModule, secretText, settingDocs, StartError } from '../../extension.js';
 import { tokenOf } from './inject-settings.decorator.js';
 
-/** The settings of a module, read from the environment. */
 export interface ModuleSettings {
   provider: ValueProvider;
   /** The names, and which of them are set. Values can be secret. */
@@ -15,8 +14,7 @@ export interface ModuleSettings {
 }
 
 /**
- * Reads and checks the settings of all modules together; an empty value counts as unset. The value of `NAME` can be in a
- * file that `NAME_FILE` names.
+ * Reads and checks the settings of all modules together; an empty value counts as unset.
  *
  * @throws StartError with all invalid settings, without their values
  */

@@ -2,7 +2,6 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 import type { Env, ExternalModule } from '../../extension.js';
 import { readModuleSettings } from './module-settings.js';
 
-/** Settings of modules: `@InjectSettings`. */
 @Global()
 @Module({})
 export class SettingsModule {

@@ -1,9 +1,7 @@
 import { type MemberRole, roles } from '../../extension.js';
 
-/** A role that a group of the directory grants. */
 export interface GroupRole {
   group: string;
-  /** The organization's name or id. */
   organization: string;
   role: MemberRole;
 }
@@ -38,7 +36,6 @@ export function groupsIn(claims: Record<string, unknown>, claim: string): Set<st
   return new Set(value as string[]);
 }
 
-/** Returns the highest role that the groups grant in each organization. */
 export function rolesOf(groups: ReadonlySet<string>, groupRoles: readonly GroupRole[]): Map<string, MemberRole> {
   const highest = new Map<string, MemberRole>();
   for (const { group, organization, role } of groupRoles) {

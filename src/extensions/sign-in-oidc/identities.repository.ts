@@ -4,7 +4,6 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { type Actor, transactionOf } from '../../extension.js';
 import type { Identity } from './identity.js';
 
-/** An identity that signs in, with the sealed refresh token of its issuer; null without one. */
 export interface SigningIn extends Identity {
   refreshToken: string | null;
   /** Sealed; null if it is too long to be sent back. */
@@ -24,7 +23,6 @@ export interface LinkedIdentity extends Pick<Identity, 'issuer' | 'subject' | 'n
 /** Statements keep the stored refresh token without a new one: some issuers return one only at the first sign-in. */
 const SIGNED_IN = 'signed_in_at = now(), checked_at = now(), failed_at = NULL';
 
-/** Identities claimed by one statement. */
 const CLAIMED_MAX = 10;
 
 @Injectable()
@@ -32,8 +30,6 @@ export class IdentitiesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Finds the account of an identity that signs in, and records the sign-in.
-   *
    * @param create creates the account of a new identity within the transaction; throws if the identity cannot have one
    * @returns the id of the account
    */
@@ -53,7 +49,7 @@ export class IdentitiesRepository {
     });
   }
 
-  /** Adds an identity to an account. @returns false if it belongs to another account */
+  /** @returns false if the identity belongs to another account */
   link(identity: SigningIn, person: Actor): Promise<boolean> {
     return transactionOf(this.database, person, async (tx) => {
       await lock(identity, tx);
@@ -133,7 +129,7 @@ export class IdentitiesRepository {
     });
   }
 
-  /** Finds the identity with which an account last signed in; null without one at this issuer. */
+  /** Null without an identity at this issuer. */
   async findLast(accountId: string, issuer: string): Promise<{ subject: string; idToken: string | null } | null> {
     const [last] = await this.database.query<{ subject: string; idToken: string | null }[]>(
       `SELECT subject, id_token AS "idToken" FROM identities WHERE account_id = $1 AND issuer = $2
@@ -143,7 +139,6 @@ export class IdentitiesRepository {
     return last ?? null;
   }
 
-  /** Returns the identities of an account, the most recently used first. */
   list(accountId: string): Promise<LinkedIdentity[]> {
     return this.database.query(
       `SELECT issuer, subject, name, signed_in_at AS "signedInAt" FROM identities WHERE account_id = $1
@@ -158,7 +153,7 @@ async function lock({ issuer, subject }: Identity, tx: EntityManager): Promise<v
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`slipway.identities ${issuer} ${subject}`]);
 }
 
-/** Adds an identity to an account. @returns false if it belongs to another account */
+/** @returns false if the identity belongs to another account */
 async function add(
   { issuer, subject, name, refreshToken, idToken }: SigningIn,
   accountId: string,

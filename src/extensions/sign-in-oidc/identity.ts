@@ -4,9 +4,7 @@
 export interface Identity {
   issuer: string;
   subject: string;
-  /** An address or a name that the person recognizes. */
   name: string;
-  /** The proposed name of a new account. */
   accountName: string;
   /** The domain of the company or of a verified e-mail address, in lower case; null without one. */
   domain: string | null;
@@ -15,12 +13,10 @@ export interface Identity {
 /** Claims of an ID token, or of a response of the userinfo endpoint. */
 export type Claims = Record<string, unknown> & { iss: string; sub: string };
 
-/** The issuer of Google, which differs from others. */
 export const GOOGLE = 'https://accounts.google.com';
 
 const NAME_CHARS_MAX = 200;
 
-/** Reads the identity from verified claims. */
 export function identityOf(claims: Claims): Identity {
   const names = ['preferred_username', 'email', 'nickname', 'name'].map((claim) => textIn(claims, claim));
   const name = names.find((text) => text !== null) ?? claims.sub;
@@ -42,7 +38,6 @@ function domainOf(claims: Claims): string | null {
   return isVerified && email?.includes('@') ? email.slice(email.lastIndexOf('@') + 1).toLowerCase() : null;
 }
 
-/** Returns a claim without control characters; null if it is empty or not a string. */
 function textIn(claims: Claims, name: string): string | null {
   const value = claims[name];
   return (typeof value === 'string' && value.replace(/\p{C}/gu, '').trim()) || null;

@@ -12,20 +12,17 @@ export interface Checks {
   verifier: string;
 }
 
-/** A person whom the issuer has identified. */
 export interface Confirmed {
   claims: Claims;
   refreshToken: string | null;
   idToken: string | null;
 }
 
-/** Bytes of a response of the issuer. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
 /** The scope of refresh tokens that outlive the session at the issuer. */
 const OFFLINE = 'offline_access';
 
-/** Timeout of each request to the issuer. */
 const TIMEOUT_SECONDS = 10;
 
 /**
@@ -37,11 +34,10 @@ const NO_ANSWER = new Set([undefined, 'OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CO
 /** Accepted difference of the clocks. */
 const SKEW_SECONDS = 60;
 
-/** How long a successful check of the issuer is valid, and how long a page waits for the first one. */
 const CHECKED_MS = 60_000;
 const WAIT_MS = 2_000;
 
-/** The issuer. Each sign-in reads its metadata and keys again, so that a rotation needs no restart. */
+/** Each sign-in reads its metadata and keys again, so that a rotation needs no restart. */
 @Injectable()
 export class IssuerService implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly name: string;
@@ -75,7 +71,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     await this.egress.close();
   }
 
-  /** Returns why nobody can sign in, from a check that is at most a minute old; null if people can. */
+  /** Uses a check that is at most a minute old. Null if people can sign in. */
   async problem(): Promise<string | null> {
     const { isAvailable = false, at = 0 } = this.lastCheck ?? {};
     if (!isAvailable || Date.now() - at > CHECKED_MS) {
@@ -107,9 +103,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return `${OIDC_ISSUER} accepts the redirect address ${this.redirectUri}`;
   }
 
-  /**
-   * Returns the address at which a person signs in, and the values that its response must match. @throws SignInError
-   */
+  /** @throws SignInError */
   async authorizationUrl(): Promise<{ url: string; checks: Checks }> {
     const { buildAuthorizationUrl, calculatePKCECodeChallenge, ...random } = await import('openid-client');
     const configuration = await this.discover();
@@ -131,8 +125,6 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /**
-   * Exchanges the code in a response of the issuer, and checks the ID token.
-   *
    * @param search the query of the response
    * @throws SignInError
    */
@@ -161,11 +153,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /**
-   * Refreshes the tokens of a person.
-   *
-   * @returns `rejected` if the issuer reports that the person can no longer sign in; null for any other error
-   */
+  /** @returns `rejected` if the issuer reports that the person can no longer sign in; null for any other error */
   async refresh(refreshToken: string, subject: string): Promise<Confirmed | 'rejected' | null> {
     try {
       const { refreshTokenGrant } = await import('openid-client');
@@ -182,10 +170,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /**
-   * Returns the scopes. By default they include refresh tokens that outlive the session at the issuer, if it supports
-   * them.
-   */
+  /** By default they include refresh tokens that outlive the session at the issuer, if it supports them. */
   private scopesAt(configuration: Configuration): string {
     const isAnnounced = configuration.serverMetadata().scopes_supported?.includes(OFFLINE);
     return this.oidcSettings.OIDC_SCOPES ?? `openid profile email${isAnnounced ? ` ${OFFLINE}` : ''}`;
@@ -198,7 +183,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
   }
 
-  /** Returns the address at which a person signs out; null if the issuer has none, or does not respond within 2 s. */
+  /** Null if the issuer has no such address, or does not respond within 2 s. */
   async signOutUrl(idToken: string | null): Promise<string | null> {
     const { buildEndSessionUrl } = await import('openid-client');
     const discovered = this.discover().catch(() => null);
@@ -210,7 +195,6 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }).href;
   }
 
-  /** Adds the claims of the userinfo endpoint, if there is one and the ID token lacks some. */
   private async withUserInfo(configuration: Configuration, accessToken: string, claims: Claims): Promise<Claims> {
     const { OIDC_GROUPS, OIDC_GROUPS_CLAIM } = this.oidcSettings;
     const isComplete =
@@ -252,7 +236,6 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** Reads the metadata for {@link problem}; concurrent callers share one request. */
   private check(): Promise<unknown> {
     const done = () => (this.checking = null);
     return (this.checking ??= this.discover().then(done, done));
@@ -268,7 +251,6 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private toSignInError(error: unknown): SignInError {
     if (error instanceof SignInError) return error;
     this.logger.warn(`A sign-in failed: ${reasonOf(error)}`);
-    // `error` is the code of the issuer, `code` that of the library.
     const { code, error: issuerCode = code } = error as { code?: string; error?: string };
     return NO_ANSWER.has(code) ? issuerUnavailable(this.name, error) : signInRejected(this.name, error, issuerCode);
   }
@@ -289,7 +271,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   };
 }
 
-/** Returns an error with its cause, without the values that were checked. */
+/** Leaves out the values that were checked. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;

@@ -1,6 +1,5 @@
 import { type ErrorKind, PageError } from '../../extension.js';
 
-/** A sign-in that failed. The page links to where it began. */
 export class SignInError extends PageError {
   /** @param detail only logged */
   constructor(
@@ -13,14 +12,12 @@ export class SignInError extends PageError {
     super(title, message, detail, note);
   }
 
-  /** Sets the address of the link on the page. */
   setTryAgainUrl(url: string): this {
     this.tryAgainUrl = url;
     return this;
   }
 }
 
-/** The issuer does not respond, or responds with something else. */
 export function issuerUnavailable(name: string, detail: unknown): SignInError {
   const title = `${name} is unavailable`;
   const message = 'Slipway cannot reach it to sign you in. Try again in a minute, or use another way to sign in.';
@@ -40,7 +37,6 @@ export function signInRejected(name: string, detail: unknown, note: string | und
   return new SignInError('forbidden', 'sign_in_rejected', 'You are not signed in', message, { detail, note });
 }
 
-/** The person has an identity, but no account for it. */
 export function notAdmitted(title: string, message: string): SignInError {
   return new SignInError('forbidden', 'not_admitted', title, message);
 }

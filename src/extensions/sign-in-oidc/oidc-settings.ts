@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type GroupRole, groupRolesIn } from './groups.js';
 
-/** The name of this module, which separates its secrets and memberships from those of others. */
+/** Separates the secrets and memberships of this module from those of others. */
 export const MODULE = 'oidc';
 
 /** Hosts at which the path of an issuer belongs to one company. */
@@ -12,7 +12,6 @@ const ANY_TENANT = /^\/(?:common|organizations|consumers|9188040d-6c67-4c5b-b112
 
 const onOrOff = z.enum(['on', 'off']);
 
-/** The settings of the company sign-in. */
 export const oidcSettingsSchema = z
   .object({
     OIDC_ISSUER: z.string(),
@@ -49,7 +48,6 @@ export const oidcSettingsSchema = z
 
 export type OidcSettings = z.infer<typeof oidcSettingsSchema>;
 
-/** Returns the domains of a list separated by commas or spaces, in lower case. */
 function domainsIn(list: string): string[] {
   return list
     .toLowerCase()
@@ -66,12 +64,10 @@ function issuerProblem(issuer: string): string | null {
   return pathname.includes('/.well-known/') ? 'expected the URL in front of /.well-known/openid-configuration' : null;
 }
 
-/** Returns true for an issuer at which people of any company, or anybody, can have an account. */
 function isMultiTenant({ hostname, pathname }: URL): boolean {
   return hostname === 'accounts.google.com' || (ENTRA.test(hostname) && ANY_TENANT.test(pathname));
 }
 
-/** Returns the name of the issuer on pages. */
 export function nameOf({ OIDC_NAME, OIDC_ISSUER }: OidcSettings): string {
   return OIDC_NAME ?? new URL(OIDC_ISSUER).hostname;
 }

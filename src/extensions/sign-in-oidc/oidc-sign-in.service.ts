@@ -26,15 +26,12 @@ import { MODULE, oidcSettingsSchema, type OidcSettings } from './oidc-settings.j
 
 const COOKIE = 'oidc';
 
-/** Time for a sign-in at the issuer. */
 const PENDING_SECONDS = 600;
 
 /** Longest ID token that a sign-out sends back in a URL. */
 const HINT_CHARS_MAX = 4_096;
 
-/** A sign-in at the issuer that began in a browser, sealed in its cookie. */
 interface Pending extends Checks {
-  /** The page to redirect to. */
   next: string | null;
   /** The account to add the identity to; null to sign in. */
   accountId: string | null;
@@ -65,9 +62,7 @@ export class OidcSignInService implements OnModuleInit {
     if (this.oidcSettings.OIDC_ONLY === 'on') await this.identities.requireOnly();
   }
 
-  /**
-   * Redirects to the sign-in of the issuer. @param person who links an identity; null: signs in. @throws SignInError
-   */
+  /** @param person who links an identity; null: signs in. @throws SignInError */
   async begin(client: ClientContext, next: string | null, person: SessionCaller | null): Promise<Redirect> {
     this.requireNoKey(person);
     this.identities.admitStart(client);
@@ -79,8 +74,6 @@ export class OidcSignInService implements OnModuleInit {
   }
 
   /**
-   * Finishes the sign-in that {@link begin} started in this browser.
-   *
    * @param search the query of the issuer's response
    * @throws SignInError
    */
@@ -97,7 +90,7 @@ export class OidcSignInService implements OnModuleInit {
     return redirect;
   }
 
-  /** Removes an identity from the account of a person. @param id issuer and subject @throws SignInError for the last way to sign in */
+  /** @param id issuer and subject @throws SignInError for the last way to sign in */
   async unlink(person: SessionCaller, id: string): Promise<Redirect> {
     this.requireNoKey(person);
     const { OIDC_ISSUER, OIDC_ONLY } = this.oidcSettings;

@@ -7,7 +7,7 @@ import { oidcSettingsSchema, type OidcSettings } from './oidc-settings.js';
 import { OidcSignInService } from './oidc-sign-in.service.js';
 import { SignInOidcController } from './sign-in-oidc.controller.js';
 
-/** Sign-in by the OpenID Connect issuer of a company. Loaded only with a setting `OIDC_…`. */
+/** Loaded only with a setting `OIDC_…`. */
 @Module({
   controllers: [SignInOidcController],
   providers: [IdentitiesRepository, IdentityChecksService, IssuerService, OidcSignInService],

@@ -15,7 +15,6 @@ export interface PageSlotOptions {
  */
 export type SlotComponent = (request: never) => object | null | Promise<object | null>;
 
-/** Finds the methods with {@link PageSlot}. */
 export const PageSlotMarker = DiscoveryService.createDecorator<PageSlotOptions>();
 
 /**

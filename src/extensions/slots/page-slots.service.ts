@@ -12,7 +12,6 @@ import { PageSlotMarker } from './page-slot.decorator.js';
 
 const ACTIONS = { read: 'discover', execute: 'call', publish: 'publish', write: 'manage' } as const;
 
-/** The parts of pages that modules declare. */
 @Injectable()
 export class PageSlotsService extends PageParts {
   constructor(

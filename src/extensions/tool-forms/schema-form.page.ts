@@ -1,14 +1,11 @@
-/** The HTML of a form that was generated from a JSON Schema (`schema-form.ts`). */
 import { details, fieldAs, html, jsonText, type Html } from '../../extension.js';
 import type { Faults, Field } from './schema-form.js';
 
-/** The entered values of the inputs, and their problems. */
 export interface Typed {
   form: URLSearchParams;
   faults: Faults;
 }
 
-/** Returns the inputs of the members of a value, and one for the whole value as JSON. */
 export function inputsOf(root: Field, typed: Typed): Html {
   const asJson = { ...root, control: 'json' as const, label: 'The whole value as JSON', hint: '', isRequired: false };
   if (root.control === 'json') return inputOf(asJson, typed);

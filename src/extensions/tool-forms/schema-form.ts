@@ -1,9 +1,8 @@
 /**
- * Converts a JSON Schema to a form, and a sent form to a value. Pure functions.
+ * Converts a JSON Schema to a form, and a sent form to a value.
  *
- * Inputs exist for text, numbers, choices (`enum`, `const`, `oneOf` of constants, yes and no), lists of them and nested
- * objects. `null` in addition to another type means that the field can be empty. A part with any other keyword, with
- * deeper nesting, or with names that a form cannot carry is a field for JSON, so no keyword is ignored. Keywords that
+ * A part with a keyword that has no input, with deeper nesting, or with names that a form cannot carry is a field for
+ * JSON, so no keyword is ignored. `null` in addition to another type means that the field can be empty. Keywords that
  * only narrow a value (`pattern`, `minimum`) are left to the validation of the whole.
  *
  * An input is named by a prefix and the JSON pointer of its value: `#/options/unit`. The input named by the prefix
@@ -19,24 +18,18 @@ export interface Field {
   hint: string;
   isRequired: boolean;
   control: 'text' | 'number' | 'integer' | 'choice' | 'object' | 'json';
-  /** Attributes of its input, such as `type` and `step`. */
   input: Record<string, string>;
   /** Several values: lines of text or numbers, or several choices. */
   isList: boolean;
-  /** For a choice. */
   options: { label: string; value: unknown }[];
-  /** For an object: the fields of its members, by name. */
   members: Map<string, Field>;
   /** The value of an empty required field; undefined if one must be entered. */
   blank: unknown;
-  /** The default of the schema; undefined without one. */
   fallback: unknown;
 }
 
-/** Problems by the names of inputs, as messages. */
 export type Faults = Map<string, string>;
 
-/** Levels of nested objects with inputs. */
 const DEPTH_MAX = 3;
 
 /** A schema with more fields is one field for JSON. */
@@ -48,7 +41,6 @@ const SIZE_MAX = 256 * 1024;
 /** Size of a keyword, or of a choice, in addition to its string. */
 const PART_SIZE = 16;
 
-/** Characters of a title or description. */
 const DESCRIPTION_CHARS_MAX = 2_000;
 
 /** Keywords of a part with inputs. Those that start with `x-` do not affect its value. */
@@ -60,7 +52,6 @@ const DRAWN = new Set(
   ).split(' '),
 );
 
-/** Types of inputs by the format of strings. */
 const INPUT_TYPES = new Map([
   ['date', 'date'],
   ['date-time', 'datetime-local'],
@@ -73,12 +64,11 @@ const LOCAL_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?<seconds>:\d\d)?$/;
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** A part that is a field for JSON. */
 const FREE: Partial<Field> = {};
 
 class TooLargeForFormError extends Error {}
 
-/** Returns the form of a schema: the field of the whole value. @param prefix of the names of its inputs */
+/** @param prefix of the names of the inputs */
 export function formOf(schema: unknown, prefix = '#'): Field {
   try {
     return drawnForm(schema, prefix);
@@ -99,10 +89,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
     if (size > SIZE_MAX) throw new TooLargeForFormError();
   };
 
-  /**
-   * Returns the part that a schema refers to. Every use of it adds to the size: many references to one large part make
-   * a large form.
-   */
+  /** Every use of it adds to the size: many references to one large part make a large form. */
   const partOf = (declared: unknown): JsonObject => {
     const part = resolveRef(declared, schema);
     add(PART_SIZE * (1 + Object.keys(part).length));
@@ -138,7 +125,6 @@ function drawnForm(schema: unknown, prefix: string): Field {
     return { ...field, ...shapeOf(part, name, depth) };
   };
 
-  /** Returns the input of a part; empty for a field for JSON. */
   const shapeOf = (part: JsonObject, name: string, depth: number, isOptional = false): Partial<Field> => {
     if (Object.keys(part).some((keyword) => !DRAWN.has(keyword) && !keyword.startsWith('x-'))) return FREE;
     const { anyOf, oneOf, type, enum: listed, enumNames, items, properties = {}, required = [], ...rest } = part;
@@ -217,7 +203,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
 }
 
 /**
- * Returns the value of a field in a sent form; undefined if it is left out.
+ * Undefined if the field is left out.
  *
  * @param faults receives the problems of single inputs: missing, not a number, not JSON
  */
@@ -295,10 +281,7 @@ function readField(field: Field, form: SentTexts, faults: Faults): unknown {
   }
 }
 
-/**
- * Returns the inputs that send exactly this value of a field; null if its inputs cannot. The whole value can always be
- * sent as JSON.
- */
+/** Returns the inputs that send exactly this value of a field; null if its inputs cannot. */
 export function entriesOf(field: Field, value: unknown): [string, string][] | null {
   const entries = toInputs(field, value);
   const faults: Faults = new Map();
@@ -307,9 +290,7 @@ export function entriesOf(field: Field, value: unknown): [string, string][] | nu
   return field.control === 'object' || field.control === 'json' ? [[field.name, jsonText(value)]] : null;
 }
 
-/**
- * Returns the inputs with the defaults of the schema, except those in an optional object, which would make it present.
- */
+/** Defaults in an optional object are left out: they would make it present. */
 export function defaultsOf({ members }: Field): [string, string][] {
   return [...members.values()].flatMap((field) => {
     if (field.fallback !== undefined) return entriesOf(field, field.fallback) ?? [];
@@ -317,10 +298,7 @@ export function defaultsOf({ members }: Field): [string, string][] {
   });
 }
 
-/**
- * Returns the name of the input next to which the problem of a value is shown. @param path names from the root to the
- * invalid part
- */
+/** @param path names from the root to the invalid part */
 export function inputAt(field: Field, [first, ...rest]: string[]): string {
   const inner = first === undefined ? undefined : field.members.get(first);
   return inner ? inputAt(inner, rest) : field.name;
@@ -345,7 +323,7 @@ function toInputs(field: Field, value: unknown): [string, string][] {
   return control === 'choice' ? items.map((item) => [name, item]) : [[name, items.join('\n')]];
 }
 
-/** Returns the step of a number, counted from its smallest value as browsers do, and its limits. */
+/** Steps start at the smallest value, as in browsers. */
 function numberInput(type: 'number' | 'integer', { minimum, maximum, multipleOf }: JsonObject): Record<string, string> {
   const step = type === 'integer' ? '1' : 'any';
   const limits = Object.entries({ min: minimum, max: maximum }).filter(([, limit]) => typeof limit === 'number');
@@ -361,7 +339,6 @@ function labelOf(value: unknown, title?: unknown): string {
   return typeof value === 'string' ? value : jsonText(value);
 }
 
-/** Returns true for a branch that allows exactly one value, without further conditions. */
 function isConstant(branch: JsonObject): boolean {
   return (
     branch.const !== undefined &&

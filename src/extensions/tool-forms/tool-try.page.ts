@@ -1,4 +1,3 @@
-/** The page of a tool of a connection: how the model sees it, the form to try it, and the result of a call. */
 import {
   actions,
   annotationsOf,
@@ -33,7 +32,6 @@ export interface Waiting {
   inputRequests: Record<string, { method?: unknown; params?: JsonObject }>;
 }
 
-/** Displayed characters of the strings of a result. */
 const SHOWN_CHARS_MAX = 64 * 1024;
 
 /** Bytes of a result, or of one of its images, that the page embeds in a `data:` address. */
@@ -42,7 +40,6 @@ const HELD_BYTES_MAX = 4 * 1024 * 1024;
 /** Progress reports on a page; later ones are left out. */
 const STEPS_MAX = 1_000;
 
-/** Kinds of failures for grantees, by error code. */
 const KINDS: Record<number, string> = {
   [rpcCode.upstreamError]: 'The MCP server cannot be reached, or fails.',
   [rpcCode.timeout]: 'The MCP server did not answer in time.',
@@ -53,7 +50,6 @@ const KINDS: Record<number, string> = {
 const MEDIA = /^(image|audio)\/[\w.+-]+$/;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** Returns the schema of a tool's arguments; an object without known members if the server sends none. */
 export function inputSchemaOf({ inputSchema }: ListedTool): unknown {
   return isObject(inputSchema) ? inputSchema : { type: 'object' };
 }
@@ -74,7 +70,6 @@ export interface ToolView {
   isGuest: boolean;
 }
 
-/** Writes the progress of a call as it is reported, and returns its outcome. */
 export type Running<Ended> = (write: (step: JsonObject) => void) => Promise<Ended>;
 
 export function toolPage(place: Place, tool: ListedTool, view: ToolView): Framed {
@@ -140,7 +135,6 @@ ${columns(
 )}`;
 }
 
-/** Returns the prefix of the inputs of one input request. */
 export const prefixOf = (index: number): string => `${index}#`;
 
 function continuation(waiting: Waiting, token: Html, typed: Typed): Html {
@@ -183,10 +177,7 @@ function stepOf({ progress: done, total, message }: JsonObject): Html {
   return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
 }
 
-/**
- * Renders the parts of a result. Their strings share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up
- * to {@link HELD_BYTES_MAX}.
- */
+/** Their strings share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up to {@link HELD_BYTES_MAX}. */
 function partsOf(result: JsonObject): Html {
   let charsLeft = SHOWN_CHARS_MAX;
   let isCut = false;

@@ -3,7 +3,6 @@ import { roleModule } from '../../extension.js';
 import { TriggersController } from './triggers.controller.js';
 import { TriggersService } from './triggers.service.js';
 
-/** The triggers of connections: events that an MCP server sends to a URL. */
 @Module({})
 export class TriggersModule {
   static readonly forRoles = roleModule(() => ({

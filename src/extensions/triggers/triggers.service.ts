@@ -20,7 +20,6 @@ const PARAMS_BYTES_MAX = 16 * 1024;
 const SECRET_BYTES_MIN = 24;
 const SECRET_BYTES_MAX = 64;
 
-/** Limits of a list that does not end. */
 const PAGES_MAX = 16;
 const TRIGGERS_MAX = 1_000;
 
@@ -38,8 +37,8 @@ interface ConnectionRef {
 }
 
 /**
- * The triggers of connections. The upstream stores the subscriptions and sends the events to their URLs, signed with
- * their secrets. Slipway only forwards the requests.
+ * The upstream stores the subscriptions and sends the events to their URLs, signed with their secrets. Slipway only
+ * forwards the requests.
  */
 @Injectable()
 export class TriggersService {
@@ -131,7 +130,6 @@ async function triggersOf(channel: Requests, timeoutMs: number): Promise<Trigger
   return triggers.slice(0, TRIGGERS_MAX);
 }
 
-/** Leaves out a trigger without a name. */
 function toTrigger(text: string): TriggerDto[] {
   const value: unknown = JSON.parse(text);
   if (!isObject(value) || typeof value.name !== 'string') return [];
