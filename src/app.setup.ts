@@ -1,11 +1,8 @@
 /**
- * Assembles the HTTP application that `main.ts`, the tests and the OpenAPI generator share: Nest on `SlipwayAdapter`,
- * the fast path, the authorization server, WebSocket handshakes, the documentation (`app.docs.ts`).
+ * Assembles the HTTP application that `main.ts`, the tests and the OpenAPI generator share.
  *
- * Limits that hold for the process (size of responses, depth of JSON) are set here, before the first request. Parts of
- * modules that only some roles load, and modules outside the tree (`SLIPWAY_MODULES`), are imported before Nest sees
- * any module. The first words of all routes are reserved, so that no namespace has a name that its short form
- * `/{namespace}` could not reach.
+ * Limits that hold for the process (size of responses, depth of JSON) are set here, before the first request. The first
+ * words of all routes are reserved, so that the short form `/{namespace}` reaches every namespace.
  *
  * A route without an access rule, and a module that cannot be loaded, fail the start.
  */
@@ -42,9 +39,8 @@ import { Draining } from './platform/telemetry/draining.js';
 import { HttpMeter } from './platform/telemetry/http-meter.js';
 
 /**
- * Creates the app.
- *
- * @param options `preview`: modules and routes only, nothing is started; `modules`: loaded besides those of `SLIPWAY_MODULES`
+ * @param options `preview`: modules and routes only, nothing is started; `modules`: loaded besides those of
+ * `SLIPWAY_MODULES`
  */
 export async function createApp(
   env: Env,

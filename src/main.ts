@@ -28,8 +28,8 @@ interface FreePort {
 }
 
 /**
- * Fails before anything is started if another program already listens. Port 0 picks one now, since published addresses
- * contain it, and reserves it until `release`, so that no other program takes it during the start.
+ * Fails before anything is started. Port 0 picks one now, since published addresses contain it, and reserves it until
+ * `release`, so that no other program takes it during the start.
  */
 async function requireFreePort({ host, port }: Env): Promise<FreePort> {
   return new Promise((resolve, reject) => {
@@ -49,8 +49,7 @@ async function requireFreePort({ host, port }: Env): Promise<FreePort> {
 }
 
 /**
- * Prints where the service is and, at the first start, how its operator signs in: by a link, and in a terminal also by
- * a key. It bypasses the log, which would blank both. A stored log never contains the key: `slipway keys` creates
+ * Bypasses the log, which would blank the link and the key. A stored log never contains the key: `slipway keys` creates
  * another one.
  */
 async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
@@ -74,12 +73,11 @@ async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
 /** Longer than any part needs to stop after `DRAIN_MS`. Work that still runs then is killed. */
 const STOP_MS_MAX = 55_000;
 
-/** Stops all running parts, in order. Replaced as the start proceeds. */
 let stopParts: (signal: string) => Promise<void> = () => Promise.resolve();
 let stopMsMax = STOP_MS_MAX;
 let isStopping = false;
 
-/** Stops the service in order at the first signal, and immediately at a second one of any kind. */
+/** A second signal of any kind stops the service immediately. */
 function stopProcess(signal: string): void {
   if (isStopping) process.exit(1);
   isStopping = true;
@@ -93,7 +91,6 @@ function stopProcess(signal: string): void {
   );
 }
 
-/** Starts the service: infrastructure, migrations, the app for this process' roles, and its port. */
 async function start(): Promise<void> {
   const base = loadEnv(undefined, egressChecks);
   const worker = workerPlace(process.argv);
@@ -112,11 +109,10 @@ async function start(): Promise<void> {
     pino.fatal({ err: error }, `ended by an ${origin}`);
     process.exit(1);
   });
-  // Allocates objects of calls in V8's young generation. V8 counts the survivors of each place of allocation; during the
-  // start many survive, and from then on it would allocate there in the old generation: each call left 8 KB until the next
-  // full collection, and a young collection took 5 ms instead of 1.
+  // Allocates objects of calls in V8's young generation. Many objects survive the start, and V8 would then allocate
+  // their kind in the old generation: each call left 8 KB until the next full collection, and a young collection took 5
+  // ms instead of 1.
   setFlagsFromString('--no-allocation-site-pretenuring');
-  // The supervisor of a worker has already checked these.
   const { port, release } = worker
     ? { port: worker.port, release: () => Promise.resolve() }
     : await requireFreePort(ownEnv);
@@ -212,8 +208,7 @@ async function start(): Promise<void> {
 }
 
 /**
- * The orders of the supervisor to this worker. Signals are ignored, since terminals and service managers send them to all
- * processes: the supervisor passes them on.
+ * Signals are ignored, since terminals and service managers send them to all processes: the supervisor passes them on.
  */
 class Orders {
   private server: { _handle?: { close(): void } | null } = {};
@@ -230,16 +225,13 @@ class Orders {
     process.send?.('obeys');
   }
 
-  /** @param server whose connections the supervisor hands over */
   setServer(server: object): void {
     this.server = server;
   }
 }
 
 start().catch((error: unknown) => {
-  // It failed because its database was stopped; `stopProcess` exits.
   if (isStopping) return;
-  // One line for errors that the operator can fix; the stack for all others.
   const expected = [StartError, SchemaVersionError];
   const { message, stack } = error as Error;
   const isExpected = expected.some((kind) => error instanceof kind);

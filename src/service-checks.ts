@@ -1,6 +1,6 @@
 /**
- * Checks of a service and its process, as rows. `slipway doctor` prints them, and the page of operators shows those of the process
- * that responds. The result of a row follows `ok`. A row throws a {@link Warning}, or an error with the next step.
+ * `slipway doctor` prints these checks, and the page of operators shows those of the process that responds. A row
+ * throws a {@link Warning}, or an error with the next step.
  */
 import type { ModuleRef } from '@nestjs/core';
 import { DataSource } from 'typeorm';
@@ -22,13 +22,11 @@ import type { ReadinessDto } from './platform/telemetry/health.dto.js';
 import { requireKeys } from './platform/vault/sealed-values.repository.js';
 import { Vault } from './platform/vault/vault.js';
 
-/** Finds a provider in every module. */
 const ANYWHERE = { strict: false } as const;
 
-/** Keys that a warning names. */
 const KEYS_NAMED = 5;
 
-/** The service works, but not as it should; the message says what to do. */
+/** The message says what to do. */
 export class Warning extends Error {}
 
 /** The result of a check, in a line without secrets. @stability preview */
@@ -40,7 +38,7 @@ export interface CheckLine {
 
 type Row<Facts extends unknown[]> = readonly [name: string, ask: (...facts: Facts) => string | Promise<string>];
 
-/** Returns one line for each problem that a check throws. */
+/** Returns one line for each problem. */
 export function linesOf(name: string, error: unknown): CheckLine[] {
   const level = error instanceof Warning ? 'warning' : 'failed';
   return (databaseFault(error) ?? (error as Error).message).split('\n').map((text) => ({ level, name, text }));
@@ -83,14 +81,13 @@ export const tableChecks: readonly Row<[database: Pick<DataSource, 'query'>]>[] 
   ],
 ];
 
-/** Members of `/ready`, and what to do where one is not ok. */
+/** What to do where a member of `/ready` is not ok. */
 const NEXT_STEPS: Partial<Record<keyof ReadinessDto, string>> = {
   queue: 'check REDIS_URL; without it run `npm run migrate`, since the queue is in Postgres',
   clock: 'synchronize the clocks (NTP), since calls between processes fail',
   storage: 'free space on the disk of DATA_DIR, since uploads are refused',
 };
 
-/** Checks of what `/ready` reports. */
 export const readinessChecks = Object.entries(NEXT_STEPS).map(([name, nextStep]): Row<[ReadinessDto]> => [
   name,
   (ready) => {
@@ -100,14 +97,13 @@ export const readinessChecks = Object.entries(NEXT_STEPS).map(([name, nextStep])
   },
 ]);
 
-/** Says whether clients log in by URL. Many services do not want that, so this is not a warning. */
+/** Many services do not want clients to log in by URL, so its absence is not a warning. */
 export function loginOf(env: Env): string {
   const reason = offReason(env);
   if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;
   return `clients${env.isLocalOnly ? ' on this machine' : ''} log in by URL at ${issuerOf(env)}`;
 }
 
-/** Checks of the process: files, isolation of hosted code, addresses that it may reach. */
 export const processChecks: readonly Row<[Env, Tuning, () => Sandbox]>[] = [
   ['files', filesOf],
   [

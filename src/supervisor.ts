@@ -6,11 +6,9 @@
  * turn, without an interruption: the new one serves, on another internal port, before the old one stops accepting. If
  * the new one does not start, the old ones continue.
  *
- * The supervisor adds up what workers count together: requests and failures (`RateCounter`), and `/metrics`.
- *
- * Messages: `obeys` from a worker that takes orders, `ready` from one that serves; a {@link StopOrder} to a worker.
- * Signals of a terminal or a service manager reach all processes, so a worker ignores them. A worker exits immediately
- * if its supervisor dies.
+ * The supervisor adds up what workers count together: requests and failures (`RateCounter`), and `/metrics`. Signals of
+ * a terminal or a service manager reach all processes, so a worker ignores them. A worker exits immediately if its
+ * supervisor dies.
  */
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
@@ -25,7 +23,7 @@ import type { WorkerPlace } from './config/workers.js';
 import { addUpRequests } from './platform/limits/worker-counts.js';
 import { addUpMetrics } from './platform/telemetry/worker-metrics.js';
 
-/** Tells a worker to stop: `signal` for its log. `isReplaced`: another one takes over, so it accepts nothing more. */
+/** `signal` is for the log. `isReplaced`: another worker takes over, so this one accepts nothing more. */
 export interface StopOrder {
   stop: string;
   isReplaced: boolean;
@@ -45,19 +43,18 @@ const HEAP_MB_MIN = 256;
 /** The workers of one number, one after another. */
 interface Slot {
   number: number;
-  /** Internal ports, of which a worker has one and its successor of a reload the other. */
+  /** A worker has one internal port and its successor of a reload the other. */
   ports: number[];
-  /** The worker that serves; null while there is none. */
+  /** Null while no worker serves. */
   worker: Worker | null;
 }
 
-/** Starts, replaces and stops the workers of this process. */
 export class Supervisor {
   isStopping = false;
   private readonly stopping = new AbortController();
   private reloading = Promise.resolve();
 
-  /** Picks the internal ports. They are known to all workers from the start. */
+  /** All workers know the internal ports from the start. */
   static async create(env: Env, logger: Pino): Promise<Supervisor> {
     const probes = Array.from({ length: 2 * env.workers }, () => createServer().listen(0, env.internalHost));
     await Promise.all(probes.map((probe) => once(probe, 'listening')));
@@ -82,8 +79,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers, the first one alone: its messages explain why a start fails. Another one that does not start is
-   * started again.
+   * The first worker starts alone: its messages explain why a start fails. Another one that does not start is started
+   * again.
    * @returns false when the first one did not start, or the service is to stop
    */
   async start(): Promise<boolean> {
@@ -94,7 +91,6 @@ export class Supervisor {
     return true;
   }
 
-  /** Replaces the workers one after another, in the background. */
   reload(): void {
     this.reloading = this.reloading.then(async () => {
       this.logger.info('SIGHUP: the workers are replaced');
@@ -113,7 +109,7 @@ export class Supervisor {
     });
   }
 
-  /** Stops all workers in order. Resolves when the last one has exited. */
+  /** Resolves when the last worker has exited. */
   async stop(signal: string): Promise<void> {
     this.isStopping = true;
     this.stopping.abort();
@@ -131,7 +127,7 @@ export class Supervisor {
     );
   }
 
-  /** Starts a worker. Resolves when it serves, or with false when it exited before. */
+  /** Resolves when the worker serves, or with false when it exited before. */
   private begin(slot: Slot, tries = 0): Promise<boolean> {
     const internalPorts = this.slots.flatMap(({ ports }) => ports);
     const place: WorkerPlace = { number: slot.number, port: this.env.port, internalPort: slot.ports[0], internalPorts };
@@ -145,7 +141,6 @@ export class Supervisor {
     });
     const startedAt = performance.now();
     const worker = cluster.fork();
-    // A message to a worker that has just exited.
     worker.on('error', () => undefined);
     // A connection is handed over when the worker confirms it. Node would keep that of a killed worker open.
     let handed: { close?(): void } | undefined;

@@ -11,29 +11,23 @@ import { makeFolder, namesIn, readIfThere } from '../platform/files/files.js';
 
 const MANIFEST = 'manifest.json';
 
-/** In the format of `sha256sum`, written last: a folder without it is not a complete backup. Its last line is the manifest's. */
+/** In the format of `sha256sum`, written last: a folder without it is not a complete backup. */
 const CHECKSUMS = 'SHA256SUMS';
 
-/** The files that hold the keys, in a backup made `--with-keys`, and in a data folder with the embedded database. */
 export const KEYS = 'encryption-keys';
 
-/** Format of the folder; a version reads formats up to its own. */
 const FORMAT = 2;
 
-/** Contents of a backup. */
 export interface Manifest extends DatabaseOutline {
   format: number;
   version: string;
   createdAt: string;
-  /** Ids of the keys that open the sealed values. */
   keyIds: string[];
   /** For each key, a sealed value that proves that a key of this name is the right one. */
   samples?: string[];
-  /** Files that rows name and that were already missing or damaged. */
   lostBlobs: string[];
 }
 
-/** A folder that a backup is written to. */
 export class NewBackup {
   readonly blobs: DiskBlobStore;
   private readonly sums: string[] = [];
@@ -94,10 +88,7 @@ export class Backup {
     this.blobs = new DiskBlobStore(path.join(folder, 'blobs'));
   }
 
-  /**
-   * Reads every file once. @throws Error naming a file that is missing, damaged, outside the folder or of a newer
-   * version
-   */
+  /** @throws Error naming a file that is missing, damaged, outside the folder or of a newer version */
   static async open(folder: string): Promise<Backup> {
     const sums = await readIfThere(path.join(folder, CHECKSUMS));
     if (sums === null) throw new Error(`${folder} is not a complete backup: ${CHECKSUMS} is missing.`);

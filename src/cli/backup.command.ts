@@ -14,7 +14,6 @@ import { copyBlobs } from './copy-blobs.js';
 import { UsageError } from './usage-error.js';
 import { withDatabase } from './with-database.js';
 
-/** Tables of runtime logs, with their partitions, counts and batches. */
 const LOG_TABLES = /^(invocation|log_batches|account_log_days|deleted_invocation_owners)/;
 
 /**
@@ -60,7 +59,6 @@ export async function run(args: string[]): Promise<number> {
     const [keyIds, samples] = [uses.map(({ keyId }) => keyId), uses.map(({ sample }) => sample)];
     const copied = hashes.filter((hash) => !lostBlobs.includes(hash));
     await backup.finish({ version: CLIENT_INFO.version, keyIds, samples, lostBlobs, ...outline }, copied);
-    // The list of the operator on Home asks for it.
     if (env.embeddedFolder !== null) {
       await writeFile(path.join(dataDir, LAST_BACKUP), `${new Date().toISOString()}\n`);
     }

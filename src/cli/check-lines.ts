@@ -1,4 +1,3 @@
-/** Lines and checks that `slipway doctor` and `slipway upgrade --check` share. */
 import type { Env } from '../config/env.js';
 import { readModuleSettings } from '../extensions/settings/module-settings.js';
 import { startDatabase } from '../infrastructure.js';
@@ -12,11 +11,7 @@ function printLine(level: string, name: string, text: string): void {
   process.stdout.write(`${`${level.padEnd(8)} ${name.padEnd(11)} ${text}`.trimEnd()}\n`);
 }
 
-/**
- * Prints one line: `ok` with the result, `warning` or `failed` with what the check throws.
- *
- * @returns the result; null after a warning or a failure
- */
+/** @returns the result; null after a warning or a failure, which is printed */
 export async function check<T>(
   name: string,
   ask: () => T | Promise<T>,
@@ -38,7 +33,7 @@ export function exitCode(): number {
   return failures > 0 ? 1 : 0;
 }
 
-/** Prints what the start would report about these parts. @returns false when the start would be refused */
+/** @returns false when the start would be refused */
 export async function checkSurroundings(env: Env, parts: Part[]): Promise<boolean> {
   const before = failures;
   for (const { part, found: summary, faults } of await examine(env, parts)) {
@@ -49,7 +44,6 @@ export async function checkSurroundings(env: Env, parts: Part[]): Promise<boolea
   return failures === before;
 }
 
-/** Checks the database, which is started if it is embedded, and then with `checkRest` what it contains. */
 export async function checkDatabase(settings: Env, checkRest: (env: Env) => Promise<unknown>): Promise<void> {
   const started = await check(
     'database',

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../platform/blobs/blob-store.js';
 
-/** Copies files from one store to another. @returns those that were missing or damaged, which are not copied */
+/** @returns the files that were missing or damaged, which are not copied */
 export async function copyBlobs(hashes: string[], from: BlobStore, to: BlobStore): Promise<string[]> {
   const lost: string[] = [];
   for (const hash of hashes) {

@@ -1,6 +1,5 @@
 /**
  * `slipway doctor`: checks what the service needs, with the checks of its start and of `/ready`, and changes nothing.
- * It runs whether or not the service runs.
  *
  * Each check prints one line: `ok`, `warning` or `failed`, its name, and the result or the next step. Checks that need
  * the database are left out when it cannot be used. `--tuning` prints limits and times that are not settings, and
@@ -55,8 +54,6 @@ export async function run(args: string[]): Promise<number> {
 }
 
 /**
- * Checks the address of the service for its users.
- *
  * @param running the address of the running service; null if it does not run: the settings of this command then apply
  */
 async function checkLogin(settings: Env, running: string | null): Promise<void> {
@@ -70,7 +67,6 @@ async function checkLogin(settings: Env, running: string | null): Promise<void> 
   await check('login', () => loginOf(env));
 }
 
-/** Checks that need the tables of this version, if the database has them. */
 async function checkTables(env: Env): Promise<void> {
   const migrations = await check('migrations', async () => {
     const pending = await pendingMigrations(env.databaseUrl ?? '', await loadExternalModules(env));
@@ -88,7 +84,6 @@ async function withSnapshot<T>(env: Env, use: (snapshot: DatabaseSnapshot) => Pr
   return use(snapshot).finally(() => snapshot.close());
 }
 
-/** Checks that need the tables of this version, or are part of `/ready`. */
 async function checkService(env: Env): Promise<void> {
   const vault = new Vault(env.encryptionKeys ?? []);
   await check(
@@ -113,13 +108,8 @@ async function checkService(env: Env): Promise<void> {
   for (const [name, ask] of readinessChecks) await check(name, () => ask(ready));
 }
 
-/**
- * Compares all namespaces with the words that paths begin with, including routes of external modules.
- *
- * @throws Warning that names the namespaces whose short form is a route
- */
+/** @throws Warning that names the namespaces whose short form is a route */
 async function namespacesOf(env: Env, snapshot: DatabaseSnapshot): Promise<string> {
-  // Reserves the words of the routes.
   await createApp(env, { preview: true });
   const shadowed = await snapshot.namespacesAmong([...RESERVED_NAMESPACES]);
   if (shadowed.length === 0) return 'each is reached by its short form /{namespace}';

@@ -24,7 +24,6 @@ export async function run(args: string[]): Promise<number> {
   const scopes = values.scopes?.split(',') ?? null;
   parseScopes(scopes ?? []);
   return withDatabase({}, async ({ source, firstKey }) => {
-    // On an empty database the operator's first key was just created: it must not be lost.
     const isFirst = firstKey !== null && values.account === OPERATOR;
     const key =
       isFirst && !scopes ? firstKey : await new ApiKeysRepository(source).addKey(values.account, values.name, scopes);
@@ -46,7 +45,6 @@ async function invite(name: string): Promise<number> {
     return 1;
   }
   return withDatabase({}, async ({ env, source, firstKey }) => {
-    // On an empty database the operator's first key was just created: it must not be lost.
     if (firstKey !== null) process.stdout.write(`First API key of ${OPERATOR}, with all rights:\n${firstKey}\n`);
     const { accountId, operatorId } = await new ApiKeysRepository(source).ensureAccount(name);
     const running = await runningBaseUrl(source);

@@ -1,6 +1,5 @@
 import { withDatabase } from './with-database.js';
 
-/** `slipway migrate`: brings the database to this version, for services that start with `MIGRATE=off`. */
 export async function run(): Promise<number> {
   const { firstKey } = await withDatabase({ migrate: 'auto' }, (database) => Promise.resolve(database));
   process.stdout.write('The database is at this version.\n');

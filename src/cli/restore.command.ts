@@ -15,8 +15,8 @@ import { removeDataDirectory } from '../platform/embedded/server-files.js';
 import { keysFromFile, Vault } from '../platform/vault/vault.js';
 
 /**
- * `slipway restore FOLDER`: loads a backup into an empty database and an empty data folder. Checks all of the backup before
- * it writes anything. A backup of an earlier version is migrated by the next start.
+ * `slipway restore FOLDER`: loads a backup into an empty database and an empty data folder. A backup of an earlier
+ * version is migrated by the next start.
  *
  * @throws Error when the backup is damaged or newer, a key is missing, or the database or the data folder has content
  */

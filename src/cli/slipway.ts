@@ -18,7 +18,6 @@ const USAGE = `Usage: npm run slipway -- COMMAND
   doctor [--tuning]                     check what the service needs, and say what to do; or print the fixed limits
 `;
 
-/** A command takes its arguments and returns the exit code. */
 interface Command {
   run(args: string[]): Promise<number>;
 }
@@ -35,7 +34,7 @@ const commands = new Map<string, () => Promise<Command>>([
   ['doctor', () => import('./doctor.command.js')],
 ]);
 
-/** Runs the command that the arguments name. @returns its exit code; 2 for arguments that it does not take */
+/** @returns the exit code; 2 for arguments that the command does not take */
 async function run([name = '', ...args]: string[]): Promise<number> {
   const load = commands.get(name);
   if (!load || args.includes('--help')) {

@@ -1,9 +1,6 @@
 /**
- * `slipway upgrade --check`: reports what the start of this version would refuse or change. Run it from the new
- * version, with the settings of the service that runs, before the new version is started, and changes nothing.
- *
- * Each check prints one line, as those of `slipway doctor` do: settings, their names and defaults that changed,
- * folders, Redis, modules, the backup, the database, Postgres, pending migrations and free space.
+ * `slipway upgrade --check`: reports what the start of this version would refuse or change, and changes nothing. Run it
+ * from the new version, with the settings of the running service.
  *
  * Exit code 1 when the start would be refused; 0 with warnings only.
  */
@@ -21,7 +18,7 @@ import { Warning } from '../service-checks.js';
 import { check, checkDatabase, checkSurroundings, exitCode, modulesOf } from './check-lines.js';
 import { UsageError } from './usage-error.js';
 
-/** Defaults that differ from those of the version before, and the action. Emptied when a version is released. */
+/** Defaults that differ from those of the previous version, and the action. Emptied when a version is released. */
 const CHANGED_DEFAULTS: Record<string, string> = {
   REGISTRY_HOSTS:
     'it is `none` now. Set it to the hosts that published tools write for servers of this registry, as docs/guides/clients.md says',

@@ -7,16 +7,12 @@ import { UNLIMITED } from '../platform/database/session.js';
 
 export interface CommandDatabase {
   env: Env;
-  /** Connected, with one connection. */
   source: DataSource;
   /** The operator's first key, made by this command on an empty database; else null. */
   firstKey: string | null;
 }
 
-/**
- * Runs a command on the service's database, which is started if it is embedded, and stops what was started. Queries have
- * no time limit.
- */
+/** Stops the embedded database again if it started it. Queries have no time limit. */
 export async function withDatabase<T>(
   changes: Parameters<Env['copyWith']>[0],
   command: (database: CommandDatabase) => Promise<T>,

@@ -2,7 +2,6 @@ import { Global, Module, type DynamicModule } from '@nestjs/common';
 import { Env } from './env.js';
 import { Tuning } from './tuning.js';
 
-/** Makes the settings and the tuning of the process injectable by type. */
 @Global()
 @Module({})
 export class ConfigModule {

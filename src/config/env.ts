@@ -38,7 +38,6 @@ const MB = 1024 * 1024;
 /** Hosts that are this machine, IPv6 with or without brackets. */
 export const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?)$/;
 
-/** Measures that isolate hosted code from the host (`src/hosting/sandbox`). The last two are for bundles. */
 export const ISOLATION_MEASURES = [
   'own-user',
   'own-network',
@@ -49,7 +48,7 @@ export const ISOLATION_MEASURES = [
 ] as const;
 export type IsolationMeasure = (typeof ISOLATION_MEASURES)[number];
 
-/** Every setting of a process, in the order of docs/reference/settings.md. All are optional. */
+/** Every setting of a process, in the order of docs/reference/settings.md. */
 const settings = {
   host: setting(
     'HOST',
@@ -386,7 +385,6 @@ type Values = { readonly [Name in keyof typeof readers]: ReturnType<(typeof read
 /** File in `DATA_DIR` with the time of the last backup of the embedded database. */
 export const LAST_BACKUP = 'last-backup';
 
-/** The settings of a process and what follows from them. */
 export class Env extends (class {} as new () => Values) {
   /** Folder of the embedded Postgres; null with another one. */
   readonly embeddedFolder: string | null = null;
@@ -399,7 +397,7 @@ export class Env extends (class {} as new () => Values) {
   private limits?: AccountLimits;
   private memory?: number;
 
-  /** A copy with some settings filled in: values determined at start, or set by a command. */
+  /** A copy with some settings filled in. */
   copyWith(
     changes: Partial<
       Pick<
@@ -491,7 +489,6 @@ export class Env extends (class {} as new () => Values) {
     return this.ownRuntimeLiveMax ?? Math.min(100, Math.max(4, Math.floor(this.memoryBytes / (64 * MB))));
   }
 
-  /** Read once: every start of a program needs the limit of programs. */
   private get memoryBytes(): number {
     return (this.memory ??= memoryBytes());
   }
@@ -505,7 +502,6 @@ export class Env extends (class {} as new () => Values) {
     return this.ownDefaultVisibility ?? (this.isLocalOnly ? 'public' : 'restricted');
   }
 
-  /** True if only this machine can reach the service: it listens on loopback, and no proxy publishes it. */
   get isLocalOnly(): boolean {
     const isLocal = LOOPBACK_HOST.test(this.host) && LOOPBACK_HOST.test(new URL(this.baseUrl).hostname);
     return isLocal && this.trustProxy === null;
@@ -520,7 +516,7 @@ export function memoryBytes(): number {
 /** A reason not to start that the operator can correct. `message` is for the operator. */
 export class StartError extends Error {}
 
-/** The documentation of every setting, in the order of docs/reference/settings.md. */
+/** Lists the settings in the order of docs/reference/settings.md. */
 export function settingDocs(): SettingDoc[] {
   return Object.values(settings).map(({ name, fallback, doc, isSecret }) => ({ name, fallback, doc, isSecret }));
 }

@@ -1,7 +1,6 @@
 /**
  * Words that published clients and modules of another service fix by its name. They must match exactly; none of them
- * leads to that service. Members of the contract that have the name stay with their DTOs (`bySmithery`,
- * `smitheryManaged`).
+ * leads to that service.
  */
 
 /** MCP methods of the extension for triggers begin with it. */
@@ -10,7 +9,6 @@ export const EVENTS_EXTENSION = 'ai.smithery/events';
 /** Session id for clients that do not know sessions. */
 export const STATELESS_SESSION = 'smithery-stateless';
 
-/** First segment of the paths that only this service may request from hosted code. */
 export const RESERVED_SEGMENT = '__smithery';
 
 /** Headers in which callers cannot send configuration: credentials for Slipway, and headers that proxies set. */

@@ -1,14 +1,13 @@
 /**
- * Modules by role. A process has the roles of `ROLES` (api, worker, host) and loads of each module only the parts of
- * its roles: `{ module, always: …, api: …, 'api or worker': … }`.
+ * Modules by role. A process loads of each module only the parts of its roles (`ROLES`):
+ * `{ module, always: …, api: …, 'api or worker': … }`.
  *
- * `roleModule` makes the `forRoles` of a module. Calls with one `Env` return the same object, because Nest identifies
- * dynamic modules by reference and would otherwise instantiate their providers twice. A `lazyPart` is a part whose code
- * only processes with its role import, so that others save its memory: it is empty until `loadLazyParts` has run,
- * before Nest reads any module.
+ * Calls with one `Env` return the same object, because Nest identifies dynamic modules by reference and would otherwise
+ * instantiate their providers twice. Only processes with the role of a `lazyPart` import its code, which saves memory:
+ * it is empty until `loadLazyParts` has run, before Nest reads any module.
  *
- * A provider in the part of another role does not exist in the process: Nest then fails at start and names who asked
- * for it.
+ * A provider in the part of another role does not exist in the process: Nest then fails at start and names its
+ * dependant.
  */
 import type { DynamicModule, ModuleMetadata, Type } from '@nestjs/common';
 import type { Env, Role } from './env.js';
@@ -25,11 +24,7 @@ interface LazyPart {
 
 const lazyParts: LazyPart[] = [];
 
-/**
- * Declares a part of a module that only processes with its role import.
- *
- * @returns the part, empty until {@link loadLazyParts}
- */
+/** @returns the part, empty until {@link loadLazyParts} */
 export function lazyPart(role: Role, load: LazyPart['load']): ModuleMetadata {
   const metadata: ModuleMetadata = {};
   lazyParts.push({ role, load, metadata });
@@ -44,7 +39,7 @@ export async function loadLazyParts(roles: readonly Role[]): Promise<void> {
   await Promise.all(needed.map(async ({ load, metadata }) => Object.assign(metadata, await load())));
 }
 
-/** The `forRoles` of a module. @param describe is called once for each `env` */
+/** @param describe is called once for each `env` */
 export function roleModule(describe: (env: Env) => RoleModule): (env: Env) => DynamicModule {
   const modules = new WeakMap<Env, DynamicModule>();
   return (env) => {

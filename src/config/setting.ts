@@ -5,34 +5,27 @@ import { parseUrl } from './parse-url.js';
 /** Parses the value of a setting. @throws Error whose message follows the name of the setting */
 type Parse<T> = (text: string) => T;
 
-/** Documentation of a setting, for docs/reference/settings.md. */
 export interface SettingDoc {
   name: string;
-  /** The default as a string; null when the setting is unset by default. */
   fallback: string | null;
   doc: string;
   /** The value can also come from the file that `NAME_FILE` names. */
   isSecret: boolean;
 }
 
-/** A setting whose value has the type `T`. */
 export interface Setting<T> extends SettingDoc {
   parse: Parse<T>;
 }
 
-/** Declares one environment variable with its default. */
 export function setting<T>(name: string, parse: Parse<T>, fallback: string, doc: string): Setting<T> {
   return { name, parse, fallback, doc, isSecret: false };
 }
 
-/** Declares one environment variable. Its value is null when it is not set. */
+/** The value is null when the variable is not set. */
 export function optional<T>(name: string, parse: Parse<T>, doc: string, isSecret = false): Setting<T | null> {
   return { name, parse, fallback: null, doc, isSecret };
 }
 
-/**
- * Declares an {@link optional} setting that holds a secret: its value can come from the file that `NAME_FILE` names.
- */
 export function secret<T>(name: string, parse: Parse<T>, doc: string): Setting<T | null> {
   return optional(name, parse, doc, true);
 }
@@ -98,9 +91,8 @@ export function url(...protocols: string[]): Parse<string> {
 }
 
 /**
- * The address of a store with its password: `storeUrl('redis:')`. A socket of Postgres is
- * `postgres://role@/database?host=/folder`. Reserved characters of a password that are not encoded are rejected: the
- * rest of the password would appear as the host in messages.
+ * The address of a store with its password: `storeUrl('redis:')`. Reserved characters of a password that are not
+ * encoded are rejected: the rest of the password would appear as the host in messages.
  */
 export function storeUrl(...protocols: string[]): Parse<string> {
   return (value) => {
@@ -132,7 +124,6 @@ export const publicUrl: Parse<string> = (value) => {
   return `${origin}${pathname.replaceAll(/\/+/g, '/')}`.replace(/\/$/, '');
 };
 
-/** An HTTP proxy, with or without user name and password, which are percent-encoded. */
 export const proxyUrl: Parse<string> = (value) => {
   try {
     const { protocol, pathname, search, hash, username, password } = new URL(value);
@@ -144,7 +135,7 @@ export const proxyUrl: Parse<string> = (value) => {
   throw new Error('must be a URL such as http://user:password@host:port');
 };
 
-/** The path of a file with PEM certificates. Node.js itself would go on without one that it cannot read. */
+/** Node.js itself ignores a file that it cannot read. */
 export const certificateFile: Parse<string> = (value) => {
   try {
     if (readFileSync(value, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return value;
@@ -154,12 +145,10 @@ export const certificateFile: Parse<string> = (value) => {
   throw new Error('must name a file of PEM certificates that the service can read');
 };
 
-/** A location for files in S3. */
 export interface S3Place {
   bucket: string;
   /** Empty, or with a slash at its end. */
   prefix: string;
-  /** URL of a server other than AWS's. */
   endpoint: string | null;
   region: string | null;
 }
@@ -181,7 +170,6 @@ export const s3Place: Parse<S3Place> = (value) => {
   };
 };
 
-/** One key of the vault: `id:base64` with 32 bytes encoded as base64. */
 export interface EncryptionKey {
   id: string;
   secret: Buffer;
@@ -214,7 +202,6 @@ export const issuerPattern: Parse<string> = (value) => {
   return value;
 };
 
-/** An origin as browsers send it. */
 export const webOrigin: Parse<string> = (value) => {
   const { href, origin } = new URL(url('http:', 'https:')(value));
   if (href !== `${origin}/`) throw new Error('must be a list of origins such as https://app.example.com');
@@ -239,7 +226,6 @@ export const redirectHosts: Parse<string[]> = (value) => {
   return entries;
 };
 
-/** CIDR ranges or single addresses. */
 export const addressRanges: Parse<BlockList> = (value) => {
   const list = new BlockList();
   for (const part of listOf(text)(value)) {

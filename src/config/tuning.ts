@@ -1,18 +1,17 @@
 /**
- * Limits and times of a process that an operator does not set. `createApp` takes them and Nest provides them by value,
- * so a class injects `Tuning` as it injects `Env`.
+ * Limits and times of a process that an operator does not set. A class injects `Tuning` as it injects `Env`.
  *
- * No environment variable reads a member. Tests shorten leases and lower limits: in their own process by the second
- * object of `startApp`, in others by `--tuning <json>` on the command line, about which the service warns at its start.
- * `slipway doctor --tuning` prints the values. Limits of all connections and of memory are the share of this process
- * among those of `WORKERS`.
+ * Tests shorten leases and lower limits: in their own process by the second object of `startApp`, in others by
+ * `--tuning <json>`, about which the service warns at its start. `slipway doctor --tuning` prints the values.
+ *
+ * Limits of all connections and of memory are the share of this process among those of `WORKERS`.
  */
 import { memoryBytes, StartError } from './env.js';
 import { shareOf } from './workers.js';
 
 const [KB, MB] = [1024, 1024 * 1024];
 
-/** Values of one process. Each member has its default, which is right for every service. */
+/** Values of one process. */
 export class Tuning {
   /** Connections one process accepts. */
   httpConnectionsMax = shareOf(20_000);
@@ -75,11 +74,7 @@ export class Tuning {
   }
 }
 
-/**
- * The defaults, with the members of `--tuning <json>` where the arguments of the program have it.
- *
- * @throws StartError for what is not an object of known members with numbers
- */
+/** @throws StartError if `--tuning` is not an object of known members with numbers */
 export function tuningOf(args: readonly string[]): Tuning {
   const tuning = new Tuning();
   const at = args.indexOf('--tuning');

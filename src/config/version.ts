@@ -2,7 +2,6 @@ import { createRequire } from 'node:module';
 
 const manifest = createRequire(import.meta.url)('slipway/package.json') as { version: string; commit?: string };
 
-/** Version of the service, as package.json has it. */
 export const VERSION = manifest.version;
 
 /** `User-Agent` of every request that leaves the service (RFC 9110, 10.1.5): firewalls reject requests without one. */

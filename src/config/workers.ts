@@ -1,19 +1,15 @@
 /**
  * The processes of one start (`WORKERS`). A supervisor starts them (`src/supervisor.ts`); each learns its place from
- * `--worker <json>` on its command line.
+ * `--worker <json>`.
  *
- * Limits of the service that each process counts alone, and budgets of the container's memory, are divided by their number
- * with {@link shareOf}: `KeyedLimiter`, `Tuning`, the log rows of a connection. `Env` divides the database connections.
- * Requests and failures in a minute are not divided: `RateCounter` adds them up.
+ * Limits that each process applies alone, and budgets of the container's memory, are divided by the number of processes
+ * with {@link shareOf}. Requests and failures in a minute are not divided: `RateCounter` adds them up.
  */
 
-/** The place of a process among the workers of one start. */
 export interface WorkerPlace {
   /** From 1. The first one has all roles, the others `api`; a process that replaces another takes over its number. */
   number: number;
-  /** Port of the service. */
   port: number;
-  /** Port for requests of other processes. */
   internalPort: number;
   /** The internal ports of all workers, including their replacements: hosted code reaches none of them. */
   internalPorts: number[];
@@ -21,7 +17,6 @@ export interface WorkerPlace {
 
 let processes = 1;
 
-/** Sets the number of processes that share the limits, before the first limit is made. */
 export function useWorkers(count: number): void {
   processes = count;
 }
