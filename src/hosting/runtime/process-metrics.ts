@@ -58,7 +58,7 @@ export class CpuMeter {
     return elapsed === 0 ? 0 : delta / elapsed;
   }
 
-  /** Above the free tenth of a core. */
+  /** The free tenth of a core is not included. */
   get besideMs(): number {
     return this.beside;
   }

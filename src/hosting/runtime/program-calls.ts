@@ -73,7 +73,10 @@ export class ProgramCalls {
     return null;
   }
 
-  /** The only request in flight, or `given`. With none in flight the one that finished last, in `waitUntil`. */
+  /**
+   * Returns the only request in flight, or `given`. With none in flight, returns the one that finished last, in
+   * `waitUntil`.
+   */
   likelyCause(blamed: HostedCall | null = null): HostedCall | null {
     if (blamed) return blamed;
     if (this.calls.size === 0) return performance.now() - this.idleSince < BLAME_MS ? this.lastEnded : null;

@@ -40,7 +40,7 @@ export interface RuntimeOptions {
   tuning: Tuning;
   owners: ProgramOwners;
   engines: Engines;
-  /** Null if never. */
+  /** Null if nothing was deleted. */
   deletionTime: () => Promise<Date | null>;
   memory?: Memory;
 }

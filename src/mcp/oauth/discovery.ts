@@ -40,7 +40,7 @@ export interface AuthorizationServer {
   tokenEndpoint: string;
   registrationEndpoint: string | null;
   revocationEndpoint: string | null;
-  /** Null if unspecified. */
+  /** Null if the server announces none. */
   tokenEndpointAuthMethods: string[] | null;
   /** Supports client id metadata documents (CIMD): a URL as the client id. */
   readsClientDocuments: boolean;
@@ -299,7 +299,7 @@ function optionalEndpoint(endpoint: string | undefined, issuer: string): string 
   return endpoint === undefined ? null : checkedEndpoint(endpoint, issuer);
 }
 
-/** Or a parent path of the called server on the same origin. */
+/** Accepts a parent path of the called server on the same origin, too. */
 function checkedResource(resource: string, upstream: URL): string {
   let isAllowed = false;
   try {

@@ -57,7 +57,7 @@ export interface CallTiming {
   guardMs?: number;
   /** Waiting for a free socket, or for the session of the call. */
   queueMs?: number;
-  /** 0 for an open socket. */
+  /** The time is 0 for an open socket. */
   connectMs?: number;
   /** From sending the request to the first byte of the response. */
   firstByteMs?: number;

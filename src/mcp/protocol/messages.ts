@@ -23,7 +23,7 @@ export function parseMessage(text: string): RpcHead | null {
   }
 }
 
-/** Read from the beginning and end of the string; null without an id. Undefined for anything but a response. */
+/** Reads the id from the beginning and end of the string; null without an id. Undefined for anything but a response. */
 export function idOfOversized(text: string): number | null | undefined {
   const [head, tail] = [text.slice(0, 1_000), text.slice(-1_000)];
   if (!/"jsonrpc"/.test(head + tail)) return undefined;

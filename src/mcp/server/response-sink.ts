@@ -178,7 +178,7 @@ export class DisconnectCancellation extends Cancellation {
   };
 }
 
-/** Closed by either side. */
+/** Either side can close the response. */
 export function closed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();

@@ -17,7 +17,7 @@ import { ReleaseLogsRepository } from './release-log.repository.js';
 import type { Stage } from './release-state.js';
 import { ReleasesRepository, type Claim, type ReleaseChange } from './releases.repository.js';
 
-/** Written in one transaction. Without a status in `change`, the next stage is due. */
+/** The outcome is written in one transaction. Without a status in `change`, the next stage is due. */
 export interface StageOutcome {
   change?: ReleaseChange;
   lines?: LogLine[];

@@ -88,7 +88,9 @@ export class ReleasesRepository {
       .getOne();
   }
 
-  /** The bundle of the current release, or else of the latest successful one with a bundle. @throws NotFoundError */
+  /**
+   * Finds the bundle of the current release, or else of the latest successful one with a bundle. @throws NotFoundError
+   */
   async findBundle(serverId: string): Promise<Bundle> {
     const [bundle] = await this.database.query<Bundle[]>(
       `SELECT r.id AS "releaseId", a.hash, a.bytes, r.updated_at AS "publishedAt"

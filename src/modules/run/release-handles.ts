@@ -69,7 +69,7 @@ class ReleaseOwner implements HandleOwner {
 
 interface ReleaseCaller extends Pick<HostedCall, 'sessionsOf' | 'bearer'> {
   accountId: string;
-  /** Not through a connection. */
+  /** True for calls at the run endpoint, which do not pass a connection. */
   isDirect?: boolean;
 }
 

@@ -73,7 +73,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return { $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills };
   }
 
-  /** Version 0.1.0, with the same selection. @throws NotFoundError */
+  /** The index has version 0.1.0, with the same selection. @throws NotFoundError */
   async indexAll(ref: Partial<SkillRef>): Promise<SkillIndexDto> {
     const skills = await this.requireListed(ref);
     return { skills: skills.map(({ name, description, files }) => ({ name, description, files })) };

@@ -250,7 +250,7 @@ function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): 
   return undefined;
 }
 
-/** Compared without case and trailing dot. */
+/** Names are compared without case and trailing dot. */
 export function namesHost(rule: HostRule, hostname: string): boolean {
   const host = bareHost(hostname);
   return rule.isWildcard ? host.endsWith(`.${rule.name}`) : host === rule.name;

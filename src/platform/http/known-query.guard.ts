@@ -50,7 +50,7 @@ export function requireNoQuery(query: string): void {
   requireKnown(Object.fromEntries(new URLSearchParams(query)), { names: [], prefixes: [] });
 }
 
-/** Declared by the DTO and by `@ApiQuery()`. */
+/** The DTO and `@ApiQuery()` declare the parameters. */
 export function knownQuery(controller: Type, handler: object): KnownQuery | 'any' {
   const declared = (key: string): unknown => Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, controller);
   const access = declared(ACCESS);

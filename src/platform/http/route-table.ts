@@ -67,7 +67,7 @@ export function matchPath(pattern: string[], segments: string[]): Record<string,
   return params;
 }
 
-/** HEAD with GET, and OPTIONS. Empty for an unknown path. */
+/** HEAD comes with GET, and OPTIONS with every path. Empty for an unknown path. */
 export function methodsOf(routes: readonly Route[], path: string): string[] {
   const segments = path.split('/');
   while (segments.length > 2 && segments[segments.length - 1] === '') segments.pop();

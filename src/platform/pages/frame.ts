@@ -105,7 +105,7 @@ export class FramedPage {
   ) {}
 }
 
-/** Or an address that this user cannot see. */
+/** The address might also exist for other users. */
 export class NothingHere extends FramedPage {
   constructor(status = 404) {
     super((_, root) => {

@@ -8,7 +8,7 @@ import { LOOPBACK_HOST, type Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { PlainPageError } from './page.js';
 
-/** Or the pages of this service are served over https. */
+/** True also if the pages of this service are served over https. */
 export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, port }: Env): boolean {
   const base = new URL(baseUrl);
   if (base.protocol === 'https:') return true;

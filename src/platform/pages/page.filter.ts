@@ -16,7 +16,9 @@ export interface BrowserRequest {
   signedIn?: SignedIn;
 }
 
-/** A page instead of JSON. A signed-in user gets the frame, and the same page for missing and hidden resources. */
+/**
+ * Sends a page instead of JSON. A signed-in user gets the frame, and the same page for missing and hidden resources.
+ */
 @Catch()
 export class PageFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');

@@ -140,7 +140,7 @@ export class PinoLoggerService implements LoggerService {
 const SUSPICIOUS =
   /\/setup\/|signature=|slipway_|bearer|basic|token|:\/\/|authorization|cookie|api[-_]?key|password|secret/i;
 
-/** A last line of defense: nothing should log a secret at all. */
+/** This is a last line of defense: nothing should log a secret at all. */
 export function redact(line: string): string {
   if (!SUSPICIOUS.test(line)) return line;
   return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);

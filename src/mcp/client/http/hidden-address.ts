@@ -1,6 +1,9 @@
 import { UpstreamError, UpstreamFailure, UpstreamTimeoutError, withoutWords } from '../../protocol/mcp-errors.js';
 
-/** Also removes the server's own message. Other errors are returned unchanged. */
+/**
+ * Replaces the upstream's address by the server's name, and removes the server's own message. Other errors are returned
+ * unchanged.
+ */
 export function withHiddenAddress(error: Error, upstream: URL, name: string): Error {
   if (!(error instanceof UpstreamFailure) || !error.row.namesAddress) return error;
   const message = withoutAddress(withoutWords(error.message), upstream, name);

@@ -70,9 +70,9 @@ export interface ExchangeRequest {
   /** Account that large messages are counted for; default the host of the URL. */
   account?: string;
   timeoutMs: number;
-  /** Or a request that discovers the versions of the server. */
+  /** True also for a request that discovers the versions of the server. */
   isOpening?: boolean;
-  /** Up to an hour in all. */
+  /** Events restart the timeout up to an hour in all. */
   extendWithEvents?: boolean;
   /** Start of the call in epoch milliseconds, for a request that resumes its stream; default now. */
   startedAt?: number;

@@ -44,7 +44,7 @@ export class ToolCatalog {
     return this.cached?.tools.map(({ name }) => name) ?? [];
   }
 
-  /** However old; null before the first list. */
+  /** Returns the list however old it is; null before the first one. */
   get last(): ListItem[] | null {
     return this.cached?.tools ?? null;
   }

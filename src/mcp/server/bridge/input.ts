@@ -119,7 +119,7 @@ export function inputOfSetup(url: string): string {
 }
 
 /**
- * A -32042 error.
+ * Returns a -32042 error.
  *
  * @param hint message of the error; it and `setupUrl` are for clients that read no `elicitations`
  */

@@ -57,7 +57,7 @@ export function modernResult(method: string, result: string, era: Era): string {
   return lacking.length === 0 ? corrected : withFirst(corrected, lacking.join(','));
 }
 
-/** A whole number from 0; 0 for anything but a number. */
+/** Returns a whole number from 0; 0 for anything but a number. */
 function ttlText(text: string | undefined): string {
   const value = text === undefined ? 0 : Number(text);
   return Number.isFinite(value) && !text?.startsWith('"') ? String(Math.max(0, Math.trunc(value))) : '0';

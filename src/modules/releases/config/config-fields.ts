@@ -232,7 +232,7 @@ async function faultsTogether(
   });
 }
 
-/** The end of a message; null for a valid value. */
+/** The requirement is the end of a message; null for a valid value. */
 function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';

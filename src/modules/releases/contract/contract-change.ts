@@ -17,7 +17,7 @@ interface LineContext {
 export const contractSummaries = ['none', ...changeLevels] as const;
 export type ContractSummary = (typeof contractSummaries)[number];
 
-/** A release that became current, or a rescan of the current one. */
+/** The changes come with a release that became current, or are found by a rescan. */
 export const contractFinders = ['release', 'rescan'] as const;
 export type ContractFinder = (typeof contractFinders)[number];
 

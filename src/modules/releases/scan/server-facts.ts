@@ -73,8 +73,8 @@ export async function warningsOf(facts: ServerFacts, source: FactsSource): Promi
 }
 
 /**
- * Passed if empty. Broken tools are findings only if a release has no usable tool; otherwise, and at a rescan, they are
- * warnings.
+ * The check is passed if there are no findings. Broken tools are findings only if a release has no usable tool;
+ * otherwise, and at a rescan, they are warnings.
  */
 export async function findingsOf(
   facts: ServerFacts,

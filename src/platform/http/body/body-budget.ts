@@ -47,7 +47,7 @@ class BodyPool {
   }
 }
 
-/** Released with the response to the request. */
+/** The charge is released with the response to the request. */
 export class BodyLease {
   private charged = 0;
   private bytes = 0;

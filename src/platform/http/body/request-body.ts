@@ -117,7 +117,7 @@ function tooLarge(bytesMax: number): TooLargeError {
 export const UNREAD_BODY = Symbol('unread body');
 
 /**
- * An object or array in JSON, up to 1 MB, optionally compressed.
+ * Reads an object or array in JSON, up to 1 MB, optionally compressed.
  *
  * @returns undefined without a body; {@link UNREAD_BODY} for another type
  * @throws as {@link readBytes}; InvalidInputError for other content
