@@ -18,6 +18,7 @@
 // RSS at most 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
 //
 //   node bench/hostile.mjs [--seconds 60] [--only s1,w7] [--unlimited] [--new-sockets]
+// Prints the longest turn of the event loop beside the hostile callers, and the functions it was spent in.
 // --new-sockets: the neighbour opens a new socket for each request.
 
 import { spawn } from 'node:child_process';
@@ -29,10 +30,21 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { logIn, loginKinds } from './hostile-logins.mjs';
-import { freePort, integerOption, loadAverage, rssMbOf, runBench, shown, startEcho, startService } from './run.mjs';
+import {
+  ask,
+  freePort,
+  integerOption,
+  loadAverage,
+  rssMbOf,
+  runBench,
+  shown,
+  startEcho,
+  startService,
+} from './run.mjs';
 
 const kinds = ['n1', 'n2', 'n5', 's1', 's2', 's3', 's4', 's5', 'w4', 'w7', 'l1', 'l2', 'l3', 'l4', 'l5'];
 const self = fileURLToPath(import.meta.url);
+const turns = fileURLToPath(new URL('turns.mjs', import.meta.url));
 const MB = 1024 * 1024;
 const readsPerSecond = 50;
 const callsPerSecond = 20;
@@ -344,7 +356,7 @@ async function main() {
   const tenant = await startTenantServer();
   const unlimited = options.unlimited ? { AUTH_FAILURES_MAX: '100000000' } : {};
   const service = await startService({
-    nodeArgs: [`--max-old-space-size=${heapMb}`],
+    nodeArgs: [`--max-old-space-size=${heapMb}`, '--import', turns],
     env: unlimited,
     tuning: { httpBodiesBytes: bodiesMb * 1024 * 1024, httpUnreadBytes: bodiesMb * 1024 * 1024 },
   });
@@ -399,7 +411,9 @@ async function main() {
   };
   // Refreshes that do not wait are compared with reads: the same number of sockets, no mechanism of logins.
   const plain = chosen.includes('l2') ? await besideKinds(['plain']) : null;
+  await ask(service.child, 'longest');
   const beside = await besideKinds(chosen);
+  const { ms: turnMs, causes } = await ask(service.child, 'longest');
 
   const cells = ({ reads, calls, failed, rssMb }) =>
     [reads.p50, reads.p95, calls.p50, calls.p95].map((ms) => shown(ms, 1)).concat(String(failed), shown(rssMb, 0));
@@ -422,6 +436,7 @@ async function main() {
     const rest = others.map((cell, n) => cell.padStart(widths[n]));
     console.log(`| ${label.padEnd(26)} | ${first.padStart(12)} | ${rest.join(' | ')} |`);
   }
+  console.log(`\nThe longest turn of the event loop took ${shown(turnMs, 0)} ms: ${causes.join(', ')}`);
   const { w4, ...others } = seen;
   if (w4) {
     const counts = Object.entries(JSON.parse(w4));
