@@ -64,7 +64,8 @@ export async function run(args: string[]): Promise<number> {
     }
     const rows = outline.tables.reduce((sum, table) => sum + table.rows, 0);
     process.stdout.write(`Backed up to ${folder}: ${rows} rows, ${copied.length} files of releases.\n`);
-    const needed = `It opens with the keys ${keyIds.join(', ')}, which are not in it: store them elsewhere.\n`;
+    const place = env.storesKeysWithData ? path.join(dataDir, KEYS) : 'ENCRYPTION_KEYS';
+    const needed = `A restore also needs the keys ${keyIds.join(', ')} of ${place}: store a copy of them elsewhere.\n`;
     if (!values['with-keys'] && keyIds.length > 0) process.stdout.write(needed);
     if (lostBlobs.length === 0) return 0;
     process.stderr.write(`${lostBlobs.length} files of releases are lost: publish these releases again.\n`);

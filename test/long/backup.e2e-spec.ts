@@ -229,7 +229,7 @@ describe('slipway backup and restore', () => {
     async () => {
       const bare = join(await dataFolder(), 'bare');
       const made = await slipway(settingsOf(app), 'backup', bare);
-      expect(made.output).toContain('It opens with the keys k1, which are not in it');
+      expect(made.output).toContain('A restore also needs the keys k1 of ');
       expect(await promisify(execFile)('grep', ['-rlF', KEYS.slice(3), bare]).catch((e: unknown) => e)).toMatchObject({
         code: 1,
       });
