@@ -67,19 +67,19 @@ const settings = {
     'APP_NAME',
     text,
     'Slipway',
-    'Name of the application or company that people know, shown in the titles and content of browser pages.',
+    'Name of your application or company, shown in the titles and content of browser pages.',
   ),
   corsOrigins: optional(
     'CORS_ORIGINS',
     listOf((value) => (value === '*' ? value : webOrigin(value))),
-    'Origins of web pages whose scripts may use REST and MCP endpoints with an API key, comma-separated; `*`: all. ' +
+    'Origins of web pages whose scripts can use REST and MCP endpoints with an API key, comma-separated. `*`: all. ' +
       'Default: none, or those on loopback while `HOST` and `PUBLIC_URL` are local and `TRUST_PROXY` is not set.',
   ),
   advertiseUrl: optional(
     'ADVERTISE_URL',
     publicUrl,
-    'URL of this process for other processes of the service, for calls that only it can serve. ' +
-      'Default: `http://HOST:PORT`; needed where `HOST` is `0.0.0.0` and several processes run.',
+    'URL at which other processes of the service reach this one, for calls that only it can serve. ' +
+      'Default: `http://HOST:PORT`. Required if `HOST` is `0.0.0.0` and several processes run.',
   ),
   dataDir: setting(
     'DATA_DIR',
@@ -91,25 +91,25 @@ const settings = {
   blobUrl: optional(
     'BLOB_URL',
     s3Place,
-    'S3 bucket for uploaded files: `s3://bucket/prefix?region=eu-central-1`, for servers other than AWS with ' +
+    'S3 bucket for uploaded files: `s3://bucket/prefix?region=eu-central-1`. Servers other than AWS also need ' +
       '`&endpoint=https://…`. Credentials: `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, or any other source of the ' +
       'AWS SDK, such as the file that `AWS_SHARED_CREDENTIALS_FILE` names. Default: a folder in `DATA_DIR`.',
   ),
   databaseUrl: secret(
     'DATABASE_URL',
     storeUrl('postgres:', 'postgresql:'),
-    'Postgres 14 or newer to use; by its socket: `postgres://role@/database?host=/folder`. Default: the embedded one.',
+    'Postgres 14 or newer. By socket: `postgres://role@/database?host=/folder`. Default: the embedded one.',
   ),
   ownDatabasePoolMax: optional(
     'DATABASE_POOL_MAX',
     integer(1, 500),
-    'Database connections for queries, which the processes of `WORKERS` share. Default: 8 for each processor, and at most one ' +
-      'for each 32 MB of memory of the container or machine; 4 to 16, and at least 4 for each process.',
+    'Database connections for queries, which the processes of `WORKERS` share. Default: 8 for each processor, but at most one ' +
+      'for each 32 MB of memory of the container or machine. It is from 4 to 16, and at least 4 for each process.',
   ),
   redisUrl: secret(
     'REDIS_URL',
     storeUrl('redis:', 'rediss:'),
-    'Redis 6.2 or newer for the queue (`noeviction`). Default: the queue lives in Postgres.',
+    'Redis 6.2 or newer for the queue (`noeviction`). Default: the queue is in Postgres.',
   ),
   queuePrefix: setting(
     'QUEUE_PREFIX',
@@ -121,35 +121,35 @@ const settings = {
     'ROLES',
     listOf(oneOf<Role>('api', 'worker', 'host')),
     'api,worker,host',
-    'What this process does: `api` serves requests, `worker` runs jobs, `host` runs hosted code.',
+    'Roles of this process: `api` serves requests, `worker` runs jobs, `host` runs hosted code.',
   ),
   workers: setting(
     'WORKERS',
     (value) => (value === 'auto' ? availableParallelism() : integer(1, 64)(value)),
     '1',
-    'Processes that serve requests, `auto`: one for each processor. The first has all `ROLES`, the others `api`. They share ' +
+    'Number of processes that serve requests. `auto`: one for each processor. The first has all `ROLES`, and the others have `api`. They share ' +
       'the port, the memory and the limits: see [scale](../explanation/scale.md#all-cores-of-one-machine).',
   ),
   publicReads: setting(
     'PUBLIC_READS',
     flag,
     'false',
-    '`true`: servers, skills, icons and downloads may be read without a key. A wrong key is still refused.',
+    '`true`: servers, skills, icons and downloads can be read without a key. A wrong key is still rejected.',
   ),
   ownDefaultVisibility: optional(
     'DEFAULT_VISIBILITY',
     oneOf('public', 'restricted', 'private'),
-    '`visibility` of new servers whose creator sends none. `private`: only the owner, and whom the owner grants it, finds them. ' +
-      '`restricted`: everybody finds them, and only they call them. Default: `public` while `HOST` and `PUBLIC_URL` are local ' +
+    '`visibility` of new servers created without one. `private`: only the owner and grantees find and call them. ' +
+      '`restricted`: everybody finds them, and only the owner and grantees call them. Default: `public` while `HOST` and `PUBLIC_URL` are local ' +
       'and `TRUST_PROXY` is not set, `restricted` otherwise.',
   ),
   registryHosts: setting(
     'REGISTRY_HOSTS',
     registryHosts,
     'none',
-    'Hosts on which the `mcpUrl` of a connection means a server of this registry, comma-separated: ' +
-      '`https://HOST/acme/weather` by its name, and the first label of `*.HOST` by its slug. For what ' +
-      'published command line tools write, see [clients](../guides/clients.md). `none`: addresses there are custom URLs.',
+    'Hosts, comma-separated. An `mcpUrl` of a connection on one of them names a server of this registry: ' +
+      '`https://HOST/acme/weather` by its name, and the first label of `*.HOST` by its slug. [Clients](../guides/clients.md) ' +
+      'has the values for published command line tools.',
   ),
   modules: optional(
     'SLIPWAY_MODULES',
@@ -160,51 +160,51 @@ const settings = {
     'SLIPWAY_MODULES_CHECK',
     oneOf('on', 'off'),
     'on',
-    '`off`: load modules that are written for another version of `@slipway/module`.',
+    '`off`: also load modules written for another version of `@slipway/module`.',
   ),
   migrate: setting('MIGRATE', oneOf('auto', 'off'), 'auto', '`off`: do not migrate at start; use `npm run migrate`.'),
   bootstrapApiKey: secret('BOOTSTRAP_API_KEY', bootstrapKey, "The operator's first key, instead of a generated one."),
   encryptionKeys: secret(
     'ENCRYPTION_KEYS',
     encryptionKeys,
-    'Keys that seal stored secrets: `id:base64,…`, 32 bytes each; the first one writes. ' +
+    'Keys that encrypt stored secrets: `id:base64,…`, 32 bytes each. The first one encrypts new values. ' +
       'Required with `DATABASE_URL`, generated into `DATA_DIR` otherwise.',
   ),
   egressAllow: optional(
     'EGRESS_ALLOW',
     text,
-    'Private addresses that may be dialled: CIDRs, hosts, or `loopback`, comma-separated. ' +
-      'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses and `TRUST_PROXY` is not set, nothing ' +
-      'otherwise; a list of your own replaces it. Never dialled at loopback addresses: the ports of the database, of Redis and ' +
-      'of `ADVERTISE_URL`. The port of the API itself is not closed.',
+    'Private addresses to which Slipway can connect: CIDRs, hosts, or `loopback`, comma-separated. ' +
+      'Default: `loopback` while `HOST` and `PUBLIC_URL` are loopback addresses and `TRUST_PROXY` is not set, none ' +
+      'otherwise. On loopback, the ports of the database, of Redis and of `ADVERTISE_URL` are always closed; the port of the ' +
+      'API is not.',
   ),
   hostingEgressAllow: setting(
     'HOSTING_EGRESS_ALLOW',
     text,
     '',
-    'Private addresses that hosted code may reach: CIDRs, hosts, or `loopback`, comma-separated. A server reaches one only if ' +
-      'its `egressAllow` names it with its port; everybody who may publish can do so. Never open: the ports of this service, ' +
+    'Private addresses that hosted code can reach: CIDRs, hosts, or `loopback`, comma-separated. A server reaches one only if ' +
+      'its `egressAllow`, which anyone who can publish can set, names it with its port. Always closed: the ports of this service, ' +
       'its database, Redis, S3 and OpenTelemetry collector, and 169.254.0.0/16. Default: none.',
   ),
   egressProxy: secret(
     'EGRESS_PROXY',
     proxyUrl,
     'HTTP proxy, `http://user:password@host:port`, for every request to MCP servers, authorization servers, S3, language ' +
-      'models and Git, and of hosted code; it must allow CONNECT. What `EGRESS_ALLOW` lists is dialled without it: see ' +
+      'models and Git, and of hosted code. It must allow CONNECT. Addresses of `EGRESS_ALLOW` are reached directly: see ' +
       '[networks](../guides/networks.md#a-proxy-to-the-internet). Default: none.',
   ),
   trustProxy: optional(
     'TRUST_PROXY',
     addressRanges,
-    'Addresses of reverse proxies whose `X-Forwarded-For` names the client: CIDRs, comma-separated. Bounds for one address ' +
-      'do not apply to a proxy itself. Default: none, and the header is ignored.',
+    'Addresses of reverse proxies whose `X-Forwarded-For` names the client: CIDRs, comma-separated. Limits for one address ' +
+      'do not apply to the proxy itself. Default: none, and the header is ignored.',
   ),
   drainMs: setting(
     'DRAIN_MS',
     integer(0, 600_000),
     '0',
-    'How long a process that was told to stop still serves while `/ready` returns 503, so that balancers send their ' +
-      'requests elsewhere. The container image sets 5000.',
+    'How long a stopping process still serves while `/ready` returns 503, so that load balancers use other processes. ' +
+      'The container image sets 5000.',
   ),
   httpConnectionsPerAddressMax: setting(
     'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
@@ -222,31 +222,32 @@ const settings = {
     'AUTH_FAILURES_MAX',
     integer(1, 1_000_000_000),
     '1000',
-    'Wrong keys and passwords of one address in 15 minutes. Further ones are 429, with a longer `Retry-After` for each key.',
+    'Wrong keys and passwords of one address in 15 minutes. Further ones return 429, with a `Retry-After` that grows.',
   ),
   upstreamConnectTimeoutMs: setting(
     'UPSTREAM_CONNECT_TIMEOUT_MS',
     integer(100, 54_000),
     '8000',
-    'Time limit for the first contact with an MCP server and for opening a session. Servers that start with their first request may need more.',
+    'Time limit for the first contact with an MCP server and for opening a session. Servers that start at their first request might need more.',
   ),
   mcpCallTimeoutMs: setting(
     'MCP_CALL_TIMEOUT_MS',
     integer(100, 3_600_000),
     '300000',
-    'Silence of an MCP server after which a call at an MCP endpoint fails. Each message of the call restarts it, up to an hour in all. A connection may have its own: `callTimeoutMs`.',
+    'Time without a message of the MCP server after which a call at an MCP endpoint fails. Each message of the call restarts it, ' +
+      'up to an hour in total. `callTimeoutMs` of a connection replaces it.',
   ),
   upstreamAnswerMb: setting(
     'UPSTREAM_ANSWER_MB',
     integer(1, 256),
     '16',
-    'Size of one answer or event of an MCP server.',
+    'Maximum size of one response or event of an MCP server.',
   ),
   releaseKeepDays: setting(
     'RELEASE_KEEP_DAYS',
     integer(1, 36_500),
     '90',
-    'Age above which other releases, but for the current one, are deleted with their files.',
+    'Age at which [old releases](../guides/operate.md#data-that-is-deleted) are deleted with their files.',
   ),
   releaseRescanHours: setting(
     'RELEASE_RESCAN_HOURS',
@@ -257,46 +258,47 @@ const settings = {
   oauthPkceUnannounced: optional(
     'OAUTH_PKCE_UNANNOUNCED',
     listOf(issuerPattern),
-    'Issuers known to support PKCE without announcing it, `*` for one label of the host or any path; others are refused. ' +
+    'Issuers that support PKCE without announcing it, with `*` for one label of the host or any path. Slipway rejects other ' +
+      'issuers that do not announce PKCE. ' +
       'Default: those of Entra ID and Cognito.',
   ),
   oauth: setting(
     'OAUTH',
     oneOf('auto', 'on', 'off'),
     'auto',
-    'Login of MCP clients by URL: the authorization server at `/authorize`, `/token` and `/register`. `auto`: on where ' +
-      '`PUBLIC_URL` is https or an address of this machine, without a path, and while the service is local only. `on`: ' +
-      'also with http, behind a proxy that adds https. A `PUBLIC_URL` with a path has none.',
+    'Login of MCP clients by URL: the authorization server at `/authorize`, `/token` and `/register`. `auto`: on with ' +
+      'an https `PUBLIC_URL`, and while only this machine reaches the service. `on`: also with http, behind a proxy that adds ' +
+      'https. It is always off if `PUBLIC_URL` has a path.',
   ),
   oauthTokenHours: setting(
     'OAUTH_TOKEN_HOURS',
     integer(1, 168),
     '24',
-    'Lifetime of access tokens. A revoked one ends within 5 s in any case; clients refresh expired ones.',
+    'Lifetime of access tokens, which clients then refresh. Revoked tokens stop working within 5 s.',
   ),
   oauthRedirectHosts: optional(
     'OAUTH_REDIRECT_HOSTS',
     redirectHosts,
-    'Where MCP clients that log in by URL may be redirected, comma-separated: hosts such as `claude.ai`, `loopback` for programs ' +
-      "on the user's machine, schemes of apps such as `cursor:`. A client with another redirect address is refused. " +
+    'Redirect targets of MCP clients that log in by URL, comma-separated: hosts such as `claude.ai`, `loopback` for programs ' +
+      "on the user's machine, schemes of apps such as `cursor:`. A client with another redirect address is rejected. " +
       'Default: any host by https, loopback, schemes with a dot (`com.example.app:`), and those of known editors and MCP clients.',
   ),
   setupReturnOrigins: optional(
     'SETUP_RETURN_ORIGINS',
     listOf(webOrigin),
-    'Origins of apps to which setup pages return, comma-separated: an app adds `&returnUrl=` to the link. Default: none.',
+    'Origins of apps to which setup pages redirect, comma-separated. The app adds `&returnUrl=` to the link. Default: none.',
   ),
   connectionRecheckHours: setting(
     'CONNECTION_RECHECK_HOURS',
     integer(0, 720),
     '6',
-    'A connection is checked after this long without a call. 0: never. Broken ones are checked within an hour in any case.',
+    'Time without a call after which a connection is checked. 0: never. Broken connections are always checked within an hour.',
   ),
   simulatorUrl: optional(
     'SIMULATOR_URL',
     url('http:', 'https:'),
     'Language model that answers for simulated connections: an OpenAI-compatible base such as `https://host/v1`, or ' +
-      "Anthropic's. Default: answers are made from schemas, without one.",
+      "Anthropic's. Default: none, and results are generated from schemas.",
   ),
   simulatorModel: optional('SIMULATOR_MODEL', text, 'Name of that model. Required with `SIMULATOR_URL`.'),
   simulatorApiKey: secret('SIMULATOR_API_KEY', text, 'API key of the model.'),
@@ -304,27 +306,27 @@ const settings = {
     'SIMULATOR_DAILY_CALLS_MAX',
     integer(1, 10_000_000),
     '1000',
-    'Requests to the model in a day; one namespace may use a quarter. After that, answers are made from schemas.',
+    'Requests to the model per day, a quarter of them from one namespace. Then results are generated from schemas.',
   ),
   runtimeCpuMs: setting('RUNTIME_CPU_MS', integer(50, 300_000), '5000', 'CPU time of one request to hosted code.'),
   runtimeWallMs: setting(
     'RUNTIME_WALL_MS',
     integer(100, 3_600_000),
     '3600000',
-    'Time limit of one answer of hosted code. The limits of its callers, such as MCP_CALL_TIMEOUT_MS, also apply.',
+    'Time limit of one response of hosted code. The limits of its callers, such as MCP_CALL_TIMEOUT_MS, also apply.',
   ),
   runtimeMemoryMb: setting(
     'RUNTIME_MEMORY_MB',
     integer(32, 65_536),
     '128',
-    'Memory hosted code may allocate, for each release.',
+    'Maximum memory of hosted code, for each release.',
   ),
   ownRuntimeLiveMax: optional(
     'RUNTIME_LIVE_MAX',
     integer(1, 10_000),
-    'Hosted programs that run concurrently in one process. The longest idle one is stopped to start another. Default: one for ' +
-      'each 64 MB of memory of the container or machine, since one takes some 30 MB; 4 to 100. The longest idle ' +
-      'one also ends while programs and service together use more than 85 % of that memory.',
+    'Hosted programs that run concurrently in one process. Slipway stops the longest idle one to start another, and while ' +
+      'programs and service use more than 85 % of the memory. Default: one for each 64 MB of memory of the container or ' +
+      'machine, from 4 to 100. A program takes about 30 MB.',
   ),
   logRetentionDays: setting(
     'LOG_RETENTION_DAYS',
@@ -336,33 +338,33 @@ const settings = {
     'LOG_RETENTION_GB',
     integer(1, 100_000),
     '10',
-    'Size above which the oldest days of these logs are deleted earlier. The current day is never deleted.',
+    'Total size of these logs above which their oldest days are deleted. The current day is never deleted.',
   ),
   runtimeBundles: setting(
     'RUNTIME_BUNDLES',
     oneOf('off', 'isolated', 'network'),
     'off',
-    'Execution of MCPB bundles, one process for each session. `isolated`: without network. `network`: through a proxy, ' +
-      'to public addresses or, if their owner lists hosts, only to those.',
+    'Whether MCPB bundles run, in one process for each session. `isolated`: without network. `network`: with access through a ' +
+      'proxy to public addresses, or only to hosts that their owner lists.',
   ),
   hostingIsolation: setting(
     'HOSTING_ISOLATION',
     oneOf('auto', 'container', 'isolated'),
     'auto',
-    'Isolation of hosted code. `isolated`: a user and a network of its own, for which the service must be root or may ' +
-      'create namespaces. `container`: the sandbox of workerd in the user and network of the service. `auto`: `isolated` ' +
-      'where the host can, otherwise `container`. Bundles need `isolated`.',
+    'Isolation of hosted code. `isolated`: a separate user and network, for which the service must be root or have the right to ' +
+      'create namespaces. `container`: the sandbox of workerd with the user and network of the service. `auto`: `isolated` ' +
+      'if the host permits it, otherwise `container`. Bundles need `isolated`.',
   ),
   metricsToken: secret(
     'METRICS_TOKEN',
     metricsToken,
-    'Bearer token for `/metrics`, 16 characters or more. `open`: without a token. Default: no metrics.',
+    'Bearer token for `/metrics`, at least 16 characters. `open`: no token. Default: `/metrics` is off.',
   ),
   logLevel: setting(
     'LOG_LEVEL',
     oneOf<LogLevel>('trace', 'debug', 'info', 'warn', 'error', 'fatal'),
     'info',
-    'Lowest level that is logged; requests are logged at `debug`, see `ACCESS_LOG`.',
+    'Lowest level that is logged. Requests are logged at `debug`: see `ACCESS_LOG`.',
   ),
   accessLog: setting('ACCESS_LOG', flag, 'false', '`true`: every request is logged at `info`, with its account.'),
   logFormat: optional('LOG_FORMAT', oneOf('pretty', 'json'), 'Default: `pretty` in a terminal, `json` otherwise.'),

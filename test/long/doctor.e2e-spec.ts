@@ -102,7 +102,7 @@ describe('slipway doctor', () => {
       );
       const many = await doctor({ ...settings, DATABASE_POOL_MAX: '400', ROLES: 'api' });
       expect(many.output).toMatch(
-        /^warning +postgres +3 processes of the service may open 1224 connections, and Postgres has -?\d+ for them: lower/m,
+        /^warning +postgres +3 processes of the service can open 1224 connections, and Postgres has -?\d+ for them: lower/m,
       );
 
       await query(url, `INSERT INTO migrations (timestamp, name) VALUES (1999, 'AddWings1999')`);

@@ -32,12 +32,12 @@ const serverChecks = [
     'the database exists',
     /^3D000/,
     'The database of DATABASE_URL cannot be used ({reason})',
-    "make it by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`, or correct DATABASE_URL",
+    "create it with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`, or correct DATABASE_URL",
   ),
   row(
     'TLS',
     /^The server does not support SSL/,
-    'Postgres offers no TLS, which DATABASE_URL asks for',
+    'Postgres offers no TLS, which DATABASE_URL requires',
     'turn on `ssl` in postgresql.conf, or remove `sslmode` from DATABASE_URL',
   ),
   row(

@@ -55,7 +55,7 @@ describe('unsafe defaults', () => {
     const both = await faultsOf({ ...safe, BOOTSTRAP_API_KEY });
     expect(both).toEqual([
       expect.stringMatching(/^BOOTSTRAP_API_KEY is set/),
-      expect.stringMatching(/^The embedded database has no backup: make one by/),
+      expect.stringMatching(/^The embedded database has no backup: create one with/),
     ]);
     writeFileSync(path.join(DATA_DIR, LAST_BACKUP), '');
     expect(await faultsOf(safe)).toEqual([]);

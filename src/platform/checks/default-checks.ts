@@ -31,12 +31,12 @@ export const defaultChecks: Check<DefaultFacts>[] = [
     'https',
     ({ env, isProduction }) => isProduction && env.publicUrl?.startsWith('http:') === true,
     'PUBLIC_URL is not https, and keys and passwords travel unencrypted',
-    'put a proxy with TLS before the service, and set PUBLIC_URL to its https address',
+    'put a proxy with TLS in front of the service, and set PUBLIC_URL to its https address',
   ),
   row(
     'the proxy',
     ({ env, isProduction }) => isProduction && env.trustProxy === null && env.publicUrl?.startsWith('https:') === true,
-    'TRUST_PROXY is not set, and limits and logs take the address of the proxy with TLS for that of every client',
+    'TRUST_PROXY is not set, and limits and logs see the address of the TLS proxy instead of that of each client',
     'set TRUST_PROXY to the addresses of the proxy',
   ),
   row(
@@ -62,7 +62,7 @@ export const defaultChecks: Check<DefaultFacts>[] = [
     'a backup',
     ({ isProduction, isEmbedded, hasBackup }) => isProduction && isEmbedded && !hasBackup,
     'The embedded database has no backup',
-    'make one by `npm run slipway -- backup FOLDER`, and repeat it daily',
+    'create one with `npm run slipway -- backup FOLDER`, and repeat it daily',
   ),
 ];
 

@@ -25,7 +25,7 @@ export const folderChecks: Check<FolderFacts>[] = [
     asks: 'writes to TMPDIR, for hosted code',
     find: ({ tmp, tmpCode }) => (tmpCode === null ? null : { tmp, tmpCode }),
     fault: 'Temporary files of hosted code cannot be written to {tmp} ({tmpCode})',
-    remedy: 'make it by `mkdir -m 1777`, name another folder in TMPDIR, or take the role `host` out of ROLES',
+    remedy: 'create it with `mkdir -m 1777`, name another folder in TMPDIR, or take the role `host` out of ROLES',
   },
 ];
 

@@ -62,7 +62,7 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     asks: 'the encoding of the database',
     find: ({ encoding }) => (encoding === 'UTF8' ? null : { encoding }),
     fault: 'The encoding of the database is {encoding}',
-    remedy: "use one that was made by `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`",
+    remedy: "use a database created with `CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0`",
   },
   {
     asks: 'a primary',
@@ -146,10 +146,10 @@ export const postgresFactChecks: Check<PostgresFacts>[] = [
     asks: 'enough connections',
     isFatal: false,
     find: ({ processes, wanted, usable }) => (wanted > usable ? { processes, wanted, usable } : null),
-    fault: '{processes} processes of the service may open {wanted} connections, and Postgres has {usable} for them',
+    fault: '{processes} processes of the service can open {wanted} connections, and Postgres has {usable} for them',
     remedy:
       'lower DATABASE_POOL_MAX, or raise `max_connections` or the limit of the role or the database (`CONNECTION LIMIT`); the ' +
-      'processes count one more than run, for a restart',
+      'number of processes includes one more for a restart',
   },
 ];
 

@@ -31,7 +31,7 @@ export const redisFactChecks: Check<RedisFacts>[] = [
     asks: 'no cluster',
     find: ({ info }) => (info.cluster_enabled === '1' || info.redis_mode === 'cluster' ? {} : null),
     fault: 'Redis is a cluster, which is not supported',
-    remedy: 'leave REDIS_URL away, so that the queue is in Postgres, or use one primary',
+    remedy: 'unset REDIS_URL, so that the queue is in Postgres, or use one primary',
   },
   {
     asks: 'a primary',
@@ -43,13 +43,13 @@ export const redisFactChecks: Check<RedisFacts>[] = [
     asks: 'the number of the database',
     find: ({ database, hasDatabase }) => (hasDatabase ? null : { database }),
     fault: 'Redis has no database {database}',
-    remedy: 'end REDIS_URL with the number of one that it has (`/0`), or raise `databases` in redis.conf',
+    remedy: 'end REDIS_URL with the number of an existing database (`/0`), or raise `databases` in redis.conf',
   },
   {
     asks: 'no eviction',
     isFatal: false,
     find: ({ info: { maxmemory_policy: policy = 'noeviction' } }) => (policy === 'noeviction' ? null : { policy }),
-    fault: 'Redis may evict jobs that wait: its `maxmemory-policy` is {policy}',
+    fault: 'Redis can evict waiting jobs: its `maxmemory-policy` is {policy}',
     remedy: '`redis-cli CONFIG SET maxmemory-policy noeviction`, or set it where the Redis is managed',
   },
 ];

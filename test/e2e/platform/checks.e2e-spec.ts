@@ -109,7 +109,7 @@ describe('the checks of Postgres', () => {
     expect(fault).toEqual({
       isFatal: false,
       text: expect.stringMatching(
-        /^1 processes of the service may open \d+ connections, and Postgres has 9 for them: lower/,
+        /^1 processes of the service can open \d+ connections, and Postgres has 9 for them: lower/,
       ),
     });
     expect(more).toEqual([]);
@@ -141,12 +141,12 @@ describe('the checks of Postgres', () => {
     [
       'a missing database',
       (url: URL) => void (url.pathname = '/none'),
-      /^The database of DATABASE_URL cannot be used \(database "none" does not exist\): make/,
+      /^The database of DATABASE_URL cannot be used \(database "none" does not exist\): create/,
     ],
     [
       'TLS',
       (url: URL) => void (url.search = 'sslmode=verify-full'),
-      /^Postgres offers no TLS, which DATABASE_URL asks for: turn on/,
+      /^Postgres offers no TLS, which DATABASE_URL requires: turn on/,
     ],
     [
       'a missing file',
@@ -208,7 +208,7 @@ describe('the checks of Redis', () => {
         ['--maxmemory-policy', 'allkeys-lru'],
         '',
         false,
-        /may evict jobs that wait: its `maxmemory-policy` is allkeys-lru: `redis-cli/,
+        /can evict waiting jobs: its `maxmemory-policy` is allkeys-lru: `redis-cli/,
       ],
       ['lacks the database', [], '/99', true, /^Redis has no database 99: end REDIS_URL/],
       ['is a replica', ['--replicaof', '127.0.0.1', '1'], '', true, /^Redis is not a primary, its role is "slave"/],
@@ -217,7 +217,7 @@ describe('the checks of Redis', () => {
         ['--cluster-enabled', 'yes'],
         '',
         true,
-        /^Redis is a cluster, which is not supported: leave REDIS_URL away/,
+        /^Redis is a cluster, which is not supported: unset REDIS_URL/,
       ],
     ] as const)('say that it %s', async (_, options, database, isFatal, text) => {
       const port = await freePort();
