@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import type { DomainError } from '../errors/domain-error.js';
+import { CallList } from '../limits/call-list.js';
 
 export interface OpenRequest<Right = unknown> {
   /** The service that checks the admission again reads it. */
@@ -20,45 +21,52 @@ export interface OpenRequest<Right = unknown> {
   end: (error?: DomainError) => void;
 }
 
+const TRACKED = Symbol('open request');
+
+/** A request that can carry its own entry: a Map by requests would keep finished ones reachable, see {@link CallList}. */
+type TrackedRequest<Right> = IncomingMessage & { [TRACKED]?: { open: OpenRequest<Right>; leave: () => void } };
+
 /** `OpenRights` repeats the checks of these requests. */
 @Injectable()
 export class OpenRequests<Right = unknown> {
-  private readonly open = new Map<IncomingMessage, OpenRequest<Right>>();
+  private readonly open = new CallList<OpenRequest<Right>>();
 
   /** @param response null for a WebSocket handshake */
-  add(request: IncomingMessage, response: ServerResponse | null, right: Right): void {
+  add(request: TrackedRequest<Right>, response: ServerResponse | null, right: Right): void {
     const isCall = response !== null && request.method !== 'GET';
-    this.open.set(request, { right, isCall, hasFailed: false, end: () => void (response ?? request.socket).destroy() });
+    const open = { right, isCall, hasFailed: false, end: () => void (response ?? request.socket).destroy() };
+    request[TRACKED] = { open, leave: this.open.add(open) };
   }
 
   /** Call it when the request has finished, which can be before its response is closed. */
-  remove(request: IncomingMessage): void {
-    this.open.delete(request);
+  remove(request: TrackedRequest<Right>): void {
+    request[TRACKED]?.leave();
+    request[TRACKED] = undefined;
   }
 
-  removeOnClose(request: IncomingMessage, closing: Writable): void {
-    if (!this.open.has(request)) return;
-    if (closing.destroyed) this.open.delete(request);
-    else closing.once('close', () => this.open.delete(request));
+  removeOnClose(request: TrackedRequest<Right>, closing: Writable): void {
+    if (!request[TRACKED]) return;
+    if (closing.destroyed) this.remove(request);
+    else closing.once('close', () => this.remove(request));
   }
 
   /** Undefined for a request that is not tracked, or has finished. */
-  find(request: IncomingMessage): OpenRequest<Right> | undefined {
-    return this.open.get(request);
+  find(request: TrackedRequest<Right>): OpenRequest<Right> | undefined {
+    return request[TRACKED]?.open;
   }
 
-  checkWhileOpen(request: IncomingMessage, check: () => unknown, tool?: OpenRequest['tool']): void {
-    const open = this.open.get(request);
+  checkWhileOpen(request: TrackedRequest<Right>, check: () => unknown, tool?: OpenRequest['tool']): void {
+    const open = this.find(request);
     if (open) Object.assign(open, { check, tool });
   }
 
-  endBy(request: IncomingMessage, end: () => void, tool?: OpenRequest['tool']): void {
-    const open = this.open.get(request);
+  endBy(request: TrackedRequest<Right>, end: () => void, tool?: OpenRequest['tool']): void {
+    const open = this.find(request);
     if (open) Object.assign(open, { end, tool });
   }
 
-  /** Iterates in the order of admission. */
-  [Symbol.iterator](): Iterator<OpenRequest<Right>> {
-    return this.open.values();
+  /** The open requests, in no particular order. */
+  all(): OpenRequest<Right>[] {
+    return this.open.filter(() => true);
   }
 }
