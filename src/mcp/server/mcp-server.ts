@@ -59,8 +59,8 @@ export class McpServer {
       return refuse(sink, { status: 400, code: rpcCode.parseError, message: 'The body is not valid JSON' });
     }
     // MCP 2026-07-28 has no sessions, and `initialize` opens one whatever id the client still sends.
-    const mayHaveSession =
-      !isObject(message) || (message.method !== 'initialize' && classify(message, request.headers).era === 'legacy');
+    const classified = isObject(message) ? classify(message, request.headers) : null;
+    const mayHaveSession = !isObject(message) || (message.method !== 'initialize' && classified?.era === 'legacy');
     if (request.findSession && mayHaveSession) {
       try {
         const session = request.findSession();
@@ -81,8 +81,8 @@ export class McpServer {
         else await this.serveMessage(channel, part, partMessage, partSink);
       });
     }
-    if (!isObject(message)) return refuse(sink, invalid('The body must be one JSON-RPC message'));
-    await this.serveMessage(channel, request, message, sink);
+    if (!isObject(message) || !classified) return refuse(sink, invalid('The body must be one JSON-RPC message'));
+    await this.serveMessage(channel, request, message, sink, classified);
   }
 
   private async serveMessage(
@@ -90,10 +90,10 @@ export class McpServer {
     request: McpRequestContext,
     message: RpcHead,
     sink: McpResponseSink,
+    classified = classify(message, request.headers),
   ): Promise<void> {
     const fault = shapeFault(message);
     if (fault) return refuse(sink, fault, idOf(message, request.text));
-    const classified = classify(message, request.headers);
     if (classified.era === null) return refuse(sink, classified.fault, idOf(message, request.text));
     const { method } = message;
     request.observer?.received(typeof method === 'string' ? method : null, message.params);

@@ -85,8 +85,8 @@ export class UpstreamCalls {
         profile,
         era,
         session,
+        onRequest,
       };
-      if (onRequest) call.onRequest = onRequest;
       const received = call.params;
       let reply: McpReply;
       try {

@@ -147,7 +147,7 @@ describe('a call whose legacy upstream asks a client of 2026-07-28', () => {
     const [{ profile } = {}] = channel.calls;
     expect(profile).toMatchObject({ capabilities: { elicitation: {} }, mayShare: true });
     await call(url, {}, { capabilities: { extensions: {} } });
-    expect(channel.calls.at(-1)).not.toHaveProperty('onRequest');
+    expect(channel.calls.at(-1)?.onRequest).toBeUndefined();
     const parked = await Promise.all(Array.from({ length: 12 }, () => call(url)));
     expect(parked.filter(({ body }) => body.result.resultType === 'input_required')).toHaveLength(8);
     const own = channel.calls.slice(-12).filter(({ profile }) => !profile?.isShared);
