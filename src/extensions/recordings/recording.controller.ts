@@ -18,7 +18,7 @@ export class RecordingController {
 
   /**
    * Start or stop recording the connection's tool calls. A mock with the scenario `replay:{connectionId}` in the same
-   * namespace answers with the recorded results.
+   * namespace returns the recorded results.
    */
   @Put()
   @Access('connections:write', ownConnections)
@@ -46,7 +46,7 @@ export class RecordingController {
     return this.recordingsService.get(caller, { namespace, id });
   }
 
-  /** List the recorded calls with arguments and results. For the owner only, also where others called. */
+  /** List the recorded calls with arguments and results. Only the owner can read them, including calls by other accounts. */
   @Get('calls')
   @Access('connections:read', ownConnectionsOnly)
   @ApiOkResponse({ type: RecordedCallsDto })

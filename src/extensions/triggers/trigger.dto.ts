@@ -77,7 +77,7 @@ export class TriggerSubscriptionDto {
    */
   id: string;
   /**
-   * Subscribe again before this time, or the subscription ends.
+   * Time at which the subscription expires unless you subscribe again.
    * @example '2026-11-20T11:15:00.000Z'
    */
   refreshBefore: string;

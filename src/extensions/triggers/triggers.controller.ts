@@ -85,7 +85,7 @@ export class TriggersController {
     return this.triggersService.subscribe(caller, { namespace: namespace.name, id }, name, body);
   }
 
-  /** End the subscription with these params and this URL. Preview. One that is not extended ends by itself. */
+  /** Delete the subscription with these params and this URL. Preview. A subscription that is not renewed expires by itself. */
   @Delete(':triggerName')
   @ApiParam(triggerParam)
   @Access('connections:execute', ownConnections)

@@ -92,7 +92,7 @@ export class CreateAccountDto {
 
 export class UpdateAccountDto {
   /**
-   * True refuses the API keys of the account and ends its sessions and invitations; false lets the keys work again.
+   * True rejects the API keys of the account and revokes its browser sessions and invitations; false lets the keys work again.
    *
    * @example false
    */
@@ -155,7 +155,7 @@ export class ApiKeyDto {
    */
   replacedBy: string | null;
   /**
-   * Id of the key by which it was made or rotated, also after that one was revoked; null for one that the service made.
+   * Id of the API key that created or rotated this key, kept after its own revocation; null if the service created this key.
    * @example '2c1d8a52-0f4e-4b0f-8a53-6f6d1f4a9c21'
    */
   madeBy: string | null;
@@ -210,7 +210,7 @@ export class RotateApiKeyDto {
   @IsISO8601({ strict: true })
   expiresAt?: string;
 
-  /** For how long the old key works on, unless it expires before. */
+  /** How many seconds the old key remains valid, unless it expires earlier. */
   @IsOptional()
   @IsInt()
   @Min(0)
@@ -223,7 +223,7 @@ export class RevokeApiKeyQueryDto {
   @IsFlag()
   made?: boolean;
 
-  /** Cuts the calls that run with these keys at once, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
+  /** Cancels the running calls of these keys immediately, with the outcome `canceled`: `1`, `0`, `true` or `false`. */
   @IsFlag()
   now?: boolean;
 }
@@ -258,7 +258,7 @@ export class AccessDto {
    */
   scopes: string[] | null;
   /**
-   * The same in words, a sentence for each right.
+   * The rights of the key in plain English, one string for each right.
    * @example ['Read what the account has in the namespace acme, and call its servers and connections.']
    */
   rights: string[];

@@ -88,8 +88,9 @@ export class AccountsController {
   }
 
   /**
-   * Update an account (operator). Disables or enables it, or changes its operator role. A disabled account's API keys are rejected everywhere within 5 seconds,
-   * and its sessions and invitations end. The account of an operator cannot be disabled, and the last operator stays one.
+   * Update an account (operator). Disables or enables it, or changes its operator role. Within 5 seconds, every process
+   * rejects the API keys of a disabled account and revokes its sessions and invitations. The account of an operator cannot be
+   * disabled, and the last operator keeps the role.
    */
   @Patch(':accountId')
   @ApiBody({
@@ -167,8 +168,8 @@ export class AccountsController {
   }
 
   /**
-   * Create an API key for an account. Only this response contains it. A key makes no key with more rights than its own
-   * (403).
+   * Create an API key for an account. Only this response contains the key. A key cannot create a key with broader
+   * scopes than its own (403).
    */
   @Post(':accountId/api-keys')
   @Header('cache-control', 'no-store')
@@ -191,8 +192,8 @@ export class AccountsController {
   }
 
   /**
-   * Rotate an API key. The new key has the same name and scopes, and only this response contains it. The old key works on for
-   * `overlapSeconds`, and `replacedBy` names the new one.
+   * Rotate an API key. The new key has the same name and scopes, and only this response contains it. The old key remains valid
+   * for `overlapSeconds`, and its `replacedBy` names the new one.
    */
   @Post(':accountId/api-keys/:keyId/rotate')
   @Header('cache-control', 'no-store')

@@ -49,8 +49,8 @@ export class MembersController {
 
   /**
    * Set the role of a member of an organization. An account that is not a member is invited, and accepts or declines within 72
-   * hours. The operator adds an account immediately. The first member must be an owner, and ends the password and logins of the organization:
-   * members act as themselves.
+   * hours. The operator adds an account immediately. The first member must be an owner. Adding that member revokes the password and
+   * the logins of the organization: from then on, each member signs in as themselves.
    */
   @Put(':accountId')
   @ApiParam(accountIdParam)

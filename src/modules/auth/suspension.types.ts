@@ -6,7 +6,7 @@ import { ClosedBody } from '../../platform/http/input.pipe.js';
 @ClosedBody()
 export class SuspensionDto {
   /**
-   * Callers read it; null ends the suspension.
+   * The reason that callers read; null reinstates the target.
    * @example 'It sends the data of its callers elsewhere.'
    */
   @ApiProperty({ type: String, nullable: true, maxLength: 500, minLength: 1 })

@@ -4,7 +4,7 @@ export const loginKinds = ['browser', 'password', 'oauth'] as const;
 
 export class LoginDto {
   /**
-   * Ends it, as the last part of the path. Of the password `password`.
+   * The last part of the path that revokes this login. The id of the password is `password`.
    * @example '9b2f7c1e-4f0a-4a55-8f0e-1d2c3b4a5f60'
    */
   id: string;

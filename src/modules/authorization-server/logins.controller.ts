@@ -14,7 +14,7 @@ import { LoginsService } from './logins.service.js';
 export class LoginsController {
   constructor(private readonly loginsService: LoginsService) {}
 
-  /** List the logins of an account. Newest first: browsers that are signed in, the password, and MCP clients that were let in. */
+  /** List the logins of an account, newest first. They are signed-in browsers, the password, and authorized MCP clients. */
   @Get()
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })
@@ -25,7 +25,7 @@ export class LoginsController {
     return this.loginsService.list(id, query);
   }
 
-  /** End all logins of an account, the password included. Its API keys stay. */
+  /** Revoke all logins of an account, including the password. Its API keys remain valid. */
   @Delete()
   @HttpCode(200)
   @Access('accounts:write', { account: 'accountId' })
@@ -39,8 +39,8 @@ export class LoginsController {
   }
 
   /**
-   * End one login: it stops working everywhere within 5 seconds. The end of the password also ends all other logins; the
-   * person needs an invitation to choose a new one.
+   * Revoke one login. Every process rejects it within 5 seconds. Revoking the password also revokes all other logins; the
+   * user needs an invitation to choose a new password.
    */
   @Delete(':loginId')
   @HttpCode(200)

@@ -57,7 +57,7 @@ export class ConnectionsController {
     private readonly env: Env,
   ) {}
 
-  /** Suspend a connection, or end that (operator). Calls of it answer 403 with the reason, within 5 seconds everywhere. */
+  /** Suspend or reinstate a connection (operator). Within 5 seconds, calls of a suspended connection return 403 with the reason. */
   @Put(':connectionId/suspension')
   @ApiParam(connectionIdParam)
   @Access('connections:write', { operator: true })
@@ -146,8 +146,9 @@ export class ConnectionsController {
   }
 
   /**
-   * Get a connection with its last known status. Callers that cannot manage it read no setup link. With the level `call`, you read
-   * its name, state and who has to log in: no address, metadata, values, choice of tools or messages of its MCP server.
+   * Get a connection with its last known status. Callers that cannot manage it receive no setup link. With the level `call`,
+   * you read its name, its state and whose login is missing, but no address, metadata, values, choice of tools or messages of
+   * its MCP server.
    */
   @Get(':connectionId')
   @ApiParam(connectionIdParam)
@@ -162,7 +163,7 @@ export class ConnectionsController {
     return this.connectionsService.get(namespace, id, caller);
   }
 
-  /** Delete a connection and end its MCP session. Spec 4.4. */
+  /** Delete a connection and close its MCP session. Spec 4.4. */
   @Delete(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:write', ownConnectionsOnly)

@@ -41,7 +41,7 @@ export class DecideAccessRequestDto {
   grant?: GrantOfRequestDto;
 
   /**
-   * Refuses, with a sentence for the asker.
+   * Declines the request, with this reason for the requester.
    * @example 'Use acme/weather-public.'
    */
   @Omittable()

@@ -57,7 +57,7 @@ export class AccessRequestsController {
     return this.accessRequestsService.list({ serverId }, query);
   }
 
-  /** Decide a request for access. Who may grant the server to the asker grants it; a refusal has a sentence. */
+  /** Decide a request for access. A caller that can grant the server approves the request, or declines it with a reason. */
   @Post('servers/:qualifiedName/access-requests/:requestId')
   @HttpCode(200)
   @ApiParam(qualifiedNameParam)
@@ -91,7 +91,7 @@ export class AccessRequestsController {
   /**
    * List the requests for access of an account.
    *
-   * Requests that the account made, with the answers, or those that it decides. Newest first.
+   * Returns the requests that the account made, with the decisions, or those that it decides, newest first.
    */
   @Get('accounts/:accountId/access-requests')
   @Access('accounts:read', { account: 'accountId' })

@@ -52,7 +52,7 @@ export class SetGrantDto {
   @IsIn(grantLevels)
   level: GrantLevel;
 
-  /** Opens these tools and nothing else: no resources, no prompts, no tool that comes later. With `level` `call`. */
+  /** Grants only these tools: no resources, no prompts, and no tools that the server adds later. Requires the `level` `call`. */
   @Omittable()
   @IsObject()
   @ValidateNested()
@@ -69,7 +69,7 @@ export class SetGrantDto {
 }
 
 export class WithdrawGrantQueryDto {
-  /** Cuts the calls that run by the grant at once, whose outcome is `canceled`: `1`, `0`, `true` or `false`. */
+  /** Cancels the running calls of the grant immediately, with the outcome `canceled`: `1`, `0`, `true` or `false`. */
   @IsFlag()
   now?: boolean;
 }
@@ -136,7 +136,7 @@ export class ReceivedGrantDto {
   id: string;
   @ApiProperty({ enum: targetKinds })
   kind: TargetKind;
-  /** Of a server: its qualified name. */
+  /** Qualified name of a server; absent for other kinds. */
   qualifiedName?: string;
   /**
    * The namespace that holds it.
@@ -144,7 +144,7 @@ export class ReceivedGrantDto {
    */
   namespace: string;
   /**
-   * Of a connection: its id.
+   * Id of a connection; absent for other kinds.
    * @example 'my-first'
    */
   connectionId?: string;

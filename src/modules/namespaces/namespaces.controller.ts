@@ -69,7 +69,7 @@ export class NamespacesController {
     return this.namespacesService.list(caller, query);
   }
 
-  /** Suspend a namespace, or end that (operator). Calls in it answer 403 with the reason, within 5 seconds everywhere. */
+  /** Suspend or reinstate a namespace (operator). Within 5 seconds, calls in a suspended namespace return 403 with the reason. */
   @Put(':name/suspension')
   @ApiParam(nameParam)
   @Access('namespaces:write', { operator: true })
@@ -83,8 +83,8 @@ export class NamespacesController {
   }
 
   /**
-   * Move a namespace to another account of yours. Its servers, skills and connections move too. Its streams end, and the upstream
-   * logins of its connections are revoked.
+   * Move a namespace to another of your accounts. Its servers, skills and connections move too. Slipway closes its streams and
+   * revokes the upstream logins of its connections.
    */
   @Patch(':name')
   @ApiParam(nameParam)

@@ -13,8 +13,9 @@ export class InvitationsController {
   constructor(private readonly invitationsService: InvitationsService) {}
 
   /**
-   * Issue an invitation to set a password (operator). The user chooses the password of the account. Older unused links of the account
-   * end. It may also replace a forgotten password. A key makes none for its own account (403): whoever has it would keep it.
+   * Issue an invitation to set a password (operator). The user chooses the password of the account, or replaces
+   * a forgotten one. Older unused links of the account are revoked. An API key cannot issue an invitation for its own account
+   * (403): the holder of a leaked key could otherwise keep the account.
    */
   @Post(':accountId/invitations')
   @Header('cache-control', 'no-store')
@@ -37,7 +38,7 @@ export class InvitationsController {
 
   /**
    * Issue an invitation to an organization (owners). The user joins with the account that is signed in, or with a new
-   * one. The link ends when its maker is no owner any more.
+   * one. The link is revoked when its creator is no longer an owner.
    */
   @Post(':organizationId/members/invitations')
   @Header('cache-control', 'no-store')

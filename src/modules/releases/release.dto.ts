@@ -66,8 +66,8 @@ export class ReleaseDto {
    */
   lastError?: string;
   /**
-   * The page on which a person authorizes a release that is AUTH_REQUIRED; it goes on by itself then. For the owner of the
-   * server only, with a key that may manage it.
+   * The page on which a user authorizes a release that is AUTH_REQUIRED; the release then continues by itself. Only the
+   * owner of the server receives it, with a key that can manage the server.
    * @example 'http://127.0.0.1:3000/setup/authorizations/…'
    */
   setupUrl?: string;

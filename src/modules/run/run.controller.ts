@@ -76,7 +76,7 @@ export class RunController {
     return this.serve(request, response);
   }
 
-  /** Ends a client's session. Without one there is nothing to end. */
+  /** Closes a client's session. Without a session it does nothing. */
   @HiddenRoute(Delete, ['', '*path'])
   end(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);

@@ -61,9 +61,8 @@ export class ServerGoneError extends UpstreamFailure {
   readonly outcomeUnknown = false;
 
   constructor(name: string) {
-    // The wording of the trigger of the table `servers`.
     super(
-      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
+      `The server ${name} was deleted. A server registered later under this name is another server: connect to it.`,
     );
   }
 }

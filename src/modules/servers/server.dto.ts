@@ -24,8 +24,9 @@ export class CreateServerDto {
   description?: string;
 
   /**
-   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then.
-   * `restricted`: everybody finds it, and they call it. Default of a new server: the service's `DEFAULT_VISIBILITY`.
+   * `private`: only the owner and grantees can find and call the server; everybody else receives 404. `restricted`: everybody
+   * can find it, and only the owner and grantees can call it. The default of a new server is the service's
+   * `DEFAULT_VISIBILITY`.
    * @example 'private'
    */
   @Omittable()
@@ -99,7 +100,7 @@ export class ServerWarningDto {
   message: string;
 }
 
-/** What the security check of a server found. */
+/** Findings of the security check of a server. */
 export interface ServerSecurity {
   scanPassed: boolean;
   warnings?: ServerWarningDto[];
@@ -159,7 +160,7 @@ export class ServerDetailDto {
   deploymentUrl: string | null;
   /**
    * The connections of its current release: both kinds for a bundle that this service runs. Empty before the first release,
-   * and of a restricted server for who may not call it.
+   * and for callers that cannot call a restricted server.
    */
   @ApiProperty({
     type: 'array',

@@ -91,7 +91,7 @@ export class ServersController {
     return this.serverSettingsService.update(server, body, caller);
   }
 
-  /** Move a server to another namespace of yours. Its run endpoint and the connections to it stay as they are. */
+  /** Move a server to another of your namespaces. Its run endpoint and the connections to it stay as they are. */
   @Post('servers/:qualifiedName/transfer')
   @HttpCode(200)
   @ApiServerName()
@@ -108,7 +108,7 @@ export class ServersController {
     return this.serverSettingsService.transfer(server, caller, body);
   }
 
-  /** Verify a server, or withdraw the verification. Operator only; not part of the published interface. */
+  /** Verify a server, or undo the verification. Operator only; not part of the published interface. */
   @Put('servers/:qualifiedName/verified')
   @ApiServerName()
   @Access('servers:write', { operator: true })
@@ -121,7 +121,7 @@ export class ServersController {
     return this.serverSettingsService.verify(caller, server, verified);
   }
 
-  /** Suspend a server, or end that (operator). Calls of it answer 403 with the reason, within 5 seconds everywhere. */
+  /** Suspend or reinstate a server (operator). Within 5 seconds, calls of a suspended server return 403 with the reason. */
   @Put('servers/:qualifiedName/suspension')
   @ApiServerName()
   @Access('servers:write', { operator: true })
@@ -135,7 +135,7 @@ export class ServersController {
   }
 
   /**
-   * Delete a server for good. Its releases, secrets and icon go with it, and what runs for it ends. Spec 4.11.
+   * Delete a server permanently. Slipway also deletes its releases, secrets and icon, and stops its programs. Spec 4.11.
    */
   @Delete('servers/:qualifiedName')
   @ApiServerName()

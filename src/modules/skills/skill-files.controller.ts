@@ -30,8 +30,8 @@ export class SkillIndexesController {
   constructor(private readonly skillFilesService: SkillFilesService) {}
 
   /**
-   * Index of all skills by Agent Skills discovery 0.2.0. Of skills with one name the oldest is listed. A digest is that of
-   * the bytes at `url`, until the skill is published again.
+   * List all skills in the format of Agent Skills discovery 0.2.0. If several skills have the same name, the oldest is listed.
+   * A digest matches the bytes at `url` until the skill is published again.
    */
   @Get('.well-known/agent-skills/index.json')
   @Access('skills:read', { anonymous: true })

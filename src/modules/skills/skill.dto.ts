@@ -155,7 +155,7 @@ export class SkillListDto {
 }
 
 export class SkillDto extends SkillSummaryDto {
-  /** The instructions: what stands in SKILL.md behind the front matter. */
+  /** The instructions: the content of SKILL.md after the front matter. */
   @ApiProperty({ type: String, nullable: false, example: '# Code review\n\nRead the whole change first.' })
   declare prompt: string;
   /**

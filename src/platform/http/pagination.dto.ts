@@ -31,8 +31,8 @@ export class PageQueryDto {
 /**
  * Offset and limit of a page, given the number of matching rows.
  *
- * @returns `offset` null when the page lies past the end: it must not be asked of the database, since a page may be
- * 2^53-1 and Postgres refuses an offset beyond 2^63.
+ * @returns `offset` null when the page lies past the end. The database is then not queried: a page can be 2^53-1, and
+ * Postgres rejects an offset above 2^63.
  */
 export function pageOf(
   { page = 1, pageSize = 20 }: PageQueryDto,

@@ -1,5 +1,5 @@
 /** Done. */
 export class SuccessDto {
-  /** Always true: a failure answers with an error body. */
+  /** Always true: a failure returns an error body. */
   success: boolean;
 }

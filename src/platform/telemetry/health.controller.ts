@@ -44,10 +44,10 @@ export class HealthController {
   }
 
   /**
-   * The process can serve.
+   * Report whether the process can serve.
    *
-   * 200 while the database answers, or calls go on without it for a minute. A queue that is away, a clock
-   * that is off and a full disk are named, and take no process out: calls work.
+   * Returns 200 while the database is available, and while calls continue without it, for at most a minute. An unavailable queue, a
+   * clock that is off and a full disk are reported and do not change the status: calls work.
    */
   @Get('ready')
   @Header('cache-control', 'no-store')

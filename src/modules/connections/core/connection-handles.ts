@@ -188,7 +188,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     if (!now) return;
     this.handles.endWhere(
       ({ owner: { target } }) =>
-        // eslint-disable-next-line no-restricted-syntax -- Ends what is held for one account.
+        // eslint-disable-next-line no-restricted-syntax -- Closes the handles of one account.
         target.kind === 'server' && target.serverId === serverId && target.accountId === accountId,
     );
   }

@@ -64,7 +64,7 @@ export class ToolsDto {
   allow?: string[];
 
   /**
-   * Not these tools, also if `allow` has them.
+   * Tools that are not offered, even if `allow` contains them.
    * @example ['search_private']
    */
   @Omittable()
@@ -75,8 +75,8 @@ export class ToolsDto {
 @ApiAdditionalProperties(false)
 export class OAuthChoiceDto {
   /**
-   * The authorization server, also if the MCP server names another one, or its metadata name another issuer. Absent: the
-   * one that the MCP server names.
+   * The authorization server, even if the MCP server names another one or its metadata names another issuer. Absent: the
+   * authorization server that the MCP server names.
    * @example 'https://login.example.com/tenant'
    */
   @Omittable()
@@ -163,7 +163,8 @@ export class SetConnectionDto {
 
   /**
    * A server module: one TypeScript file of at most 128 KB that imports Node built-ins, `zod` and
-   * `@modelcontextprotocol/sdk`. It is compiled and loaded at once; a failure is 400 `invalid_module` with its place.
+   * `@modelcontextprotocol/sdk`. Slipway compiles and loads it immediately and rejects a module that fails with
+   * 400 `invalid_module` and the position of the error.
    */
   @ApiProperty(source)
   @Omittable()
@@ -198,9 +199,9 @@ export class SetConnectionDto {
   headers?: Record<string, string>;
 
   /**
-   * The tools that the connection offers. A tool that is not offered is not listed, and calls of it are answered as of an
-   * unknown one. `{}` offers all again. The choice binds this connection only: while its server is public, or granted to an
-   * account, the server's run endpoint offers all tools. An extension of Slipway.
+   * The tools that the connection offers. A tool that is not offered is not listed, and calls of it fail like calls of an
+   * unknown tool. `{}` offers all tools again. The choice applies to this connection only: while its server is public, or granted
+   * to an account, the server's run endpoint offers all tools. An extension of Slipway.
    */
   @Omittable()
   @IsObject()
@@ -233,8 +234,8 @@ export class SetConnectionDto {
   oauth?: SetOAuthDto | null;
 
   /**
-   * Simulate the server: calls are answered here and never reach it. Registry servers only. Fixed at creation: a later PUT
-   * with another `mock` is 200, and `mock` stays as it was.
+   * Simulates the server: Slipway replies to calls itself, and they never reach the server. Registry servers only. Set at
+   * creation: a later PUT with another `mock` returns 200 and leaves `mock` unchanged.
    */
   @Omittable()
   @IsObject()

@@ -13,8 +13,8 @@ export class DiagnosisController {
   constructor(private readonly diagnosisService: DiagnosisService) {}
 
   /**
-   * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence each,
-   * and the next step. Takes 20 seconds at most, and updates the status.
+   * Find out why a connection does not work. Checks each step from DNS to the list of tools, with one line of evidence for each step,
+   * and returns the next step. Takes at most 20 seconds, and updates the status.
    */
   @Get()
   @Access('connections:read', ownConnections)

@@ -31,7 +31,7 @@ export class DiagnosisStepDto {
   /** `ok`, `failed`, or `skipped`: not applicable, or an earlier step failed. */
   @ApiProperty({ enum: ['ok', 'failed', 'skipped'] })
   status: string;
-  /** The observation, in a sentence. */
+  /** The observation, as one line for people. */
   evidence: string;
   /** Duration in milliseconds. */
   ms: number;
@@ -43,7 +43,7 @@ export class DiagnosisDto {
   @ApiProperty({ enum: ['url', 'server', 'mock', 'source', 'uplink'] })
   target: string;
   steps: DiagnosisStepDto[];
-  /** The result and what to do, in a sentence. */
+  /** The result and what to do, as a message for people. */
   verdict: string;
   /** The connection's status, updated by this diagnosis. */
   status: ConnectionStatusDto;

@@ -45,12 +45,12 @@ export class NamespaceMcpController {
    * Use all connections of a namespace as one MCP server. Tools and prompts are named `connectionId__name`, which matches
    * `^[a-zA-Z0-9_-]{1,64}$`: other characters become `_`, and longer or colliding names end in a hash of 6 characters. A call
    * also accepts `connectionId.name`, and the tool's own name where one connection alone has it. URIs of resources begin with
-   * `connection://connectionId/`, also in results. The instructions of the servers are joined: 4 KB of each, 16 KB in all.
+   * `connection://connectionId/`, including URIs in results. The instructions of the servers are joined: 4 KB of each, 16 KB in all.
    * An ambiguous name belongs to the connection with the longer id; with `separator=.` lists leave out the other one and name
    * it in `_meta["slipway/shadowed"]`. The newest 1,000 connections take part, up to 100 on each page of a list. A connection
    * that fails or waits for its user does not fail the list, which names it in `_meta["slipway/failed"]`. Items that
-   * clients would refuse are repaired, or left out and named in `_meta["slipway/left-out"]`. A method that names no connection
-   * is answered by the newest connection that knows it, skills and tasks by the one that has them.
+   * clients would refuse are repaired, or left out and named in `_meta["slipway/left-out"]`. The newest connection
+   * that supports a method without a connection name serves it; skills and tasks are served by the connection that has them.
    */
   @Post()
   @FastPath()

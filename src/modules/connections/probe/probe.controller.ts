@@ -20,8 +20,8 @@ export class ProbeController {
   constructor(private readonly probeService: ProbeService) {}
 
   /**
-   * Find out what a connection to a server would find. Nothing is stored. A URL is asked in one session, for 8 seconds at most;
-   * of a registry server the record is read. A server that does not work is an answer, with what to do next.
+   * Probe a server before you connect to it. Slipway stores nothing. It opens one session at a URL for at most 8 seconds, and reads
+   * the record of a registry server. If a server does not work, the response still has status 200 and contains the next step.
    */
   @Post()
   @HttpCode(200)

@@ -64,9 +64,9 @@ export class ProbeDto {
   /** As `status.reason` of a connection would be. */
   @ApiProperty({ enum: Object.keys(statusReasons) })
   reason: StatusReason;
-  /** The result, in a sentence. */
+  /** The result, as a message for people. */
   message: string;
-  /** The next step, in a sentence. Null where nothing is to be done. */
+  /** The next step, as a message for people. Null if there is nothing to do. */
   nextStep: string | null;
   /** Name that the server gives itself; the qualified name of a registry server. Null where it is not known. */
   name: string | null;
@@ -77,7 +77,7 @@ export class ProbeDto {
   protocolVersion: string | null;
   /** Null where it is not known. */
   login: ProbeLoginDto | null;
-  /** The first page of the tools, 1,000 at most. Null where they are not known. */
+  /** The first page of the tools, at most 1,000. Null if they are not known. */
   @ApiProperty({ type: [ProbeToolDto], nullable: true })
   tools: ProbeToolDto[] | null;
   /** True if the server has more tools. */
@@ -85,7 +85,7 @@ export class ProbeDto {
   /** JSON Schema of the values that a registry server wants. Null for a URL. */
   @ApiProperty({ type: 'object', additionalProperties: true, nullable: true })
   configSchema: Record<string, unknown> | null;
-  /** The same address with `/mcp`, where `mcpUrl` is no MCP endpoint and that one is. Null otherwise. */
+  /** The same address with `/mcp`, if this is an MCP endpoint and `mcpUrl` is not. Null otherwise. */
   didYouMean: string | null;
 }
 

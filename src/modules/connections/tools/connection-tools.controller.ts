@@ -107,8 +107,8 @@ export class ConnectionToolsController {
   }
 
   /**
-   * Call a tool. The body is the arguments object itself; the answer is the unchanged result of the tool, also with
-   * `isError`.
+   * Call a tool. The body is the arguments object itself; the response is the unchanged result of the tool,
+   * including a result with `isError`.
    */
   @Post(':connectionId/.tools/*toolPath')
   @HttpCode(200)
@@ -147,7 +147,7 @@ export class ConnectionToolsController {
   /**
    * List the tools of all connections of a namespace.
    *
-   * Lists the newest 100 connections; the answer is keyed by connection id. A failing MCP server is listed with its
+   * Lists the newest 100 connections; the response is keyed by connection id. A failing MCP server is listed with its
    * error and does not fail the others.
    */
   @Get('.tools')

@@ -122,27 +122,27 @@ export class UsableDto {
   @ApiProperty({ enum: usableKinds })
   kind: UsableKind;
   /**
-   * Of a server: its qualified name.
+   * Qualified name of a server; absent for other kinds.
    * @example 'acme/weather'
    */
   qualifiedName?: string;
   /** @example 'acme' */
   namespace: string;
-  /** Of a connection: its id. */
+  /** Id of a connection; absent for other kinds. */
   connectionId?: string;
   /** Absent for a namespace. */
   title?: string;
-  /** To accounts that may not manage a connection, only an image in the URL itself: others name where its server runs. */
+  /** Accounts that cannot manage a connection receive only a `data:` URL: another URL would reveal where its server runs. */
   iconUrl: string | null;
   /** The account that owns it. */
   owner: GrantAccountDto;
   access: UsableAccessDto;
-  /** Of a namespace: the number of its connections that match. */
+  /** Number of the connections of a namespace that match; absent for other kinds. */
   @ApiProperty({ type: 'integer' })
   connections?: number;
-  /** Of a namespace: how many of its connections wait for you. Absent: none, or another `state` is requested. */
+  /** Number of the connections of a namespace that wait for you. Absent if there are none or you request another `state`. */
   waiting?: UsableWaitingDto;
-  /** Of a connection. */
+  /** Status of a connection; absent for other kinds. */
   status?: UsableStatusDto;
   /** The operator suspended it, or its namespace: calls are refused. */
   suspended?: true;

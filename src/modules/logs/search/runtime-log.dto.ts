@@ -6,7 +6,7 @@ import { callerSchema, type CallerDto } from '../caller.types.js';
 import { invocationOutcomes, type InvocationOutcome } from '../invocation.types.js';
 
 export class InvocationFilterDto {
-  /** Only invocations with this text in a message or an exception, in any case. 1,000 characters at most. */
+  /** Only invocations with this text in a message or an exception, ignoring case. At most 1,000 characters. */
   @IsOptionalText(1_000)
   search?: string;
 

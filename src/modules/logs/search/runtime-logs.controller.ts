@@ -32,8 +32,9 @@ export class RuntimeLogsController {
   }
 
   /**
-   * Send records of a server that runs elsewhere. In the form of `GET`, at most 1,000 and 1 MB, accepted all or none; all
-   * members of a record are optional. Long texts are cut; queries of URLs are removed and credentials redacted.
+   * Send records of a server that runs elsewhere. Records have the form that `GET` returns, at most 1,000 and 1 MB. Slipway
+   * accepts all of them or none; all fields of a record are optional. It cuts long messages, removes queries of URLs and
+   * redacts credentials.
    */
   @Post()
   @HttpCode(202)

@@ -12,7 +12,7 @@ export class CallbackQueryDto {
   @IsString()
   code?: string;
 
-  /** The issuer of the answer. */
+  /** The issuer of the authorization response (RFC 9207). */
   @IsOptional()
   @IsString()
   iss?: string;

@@ -26,7 +26,7 @@ export class ServerQueryDto {
   @IsCommaList(50)
   fields?: string[];
 
-  /** Only servers with one of these ids, with commas between them; 100 at most. */
+  /** Only servers with one of these ids: at most 100, separated by commas. */
   @IsCommaList(100)
   @IsUUID(undefined, { each: true, message: 'ids must hold ids of servers' })
   ids?: string[];

@@ -37,7 +37,7 @@ export class ServerSecretsController {
 
   /**
    * Create or replace a secret. Hosted code reads it by its name from the `env` of its factory. While the server is public, every
-   * account that calls it works with its secrets; the header `Slipway-Hint` says so.
+   * account that calls it works with its secrets; the header `Slipway-Hint` warns about this.
    */
   @Put()
   @Access('servers:write', ownServerOrNone)

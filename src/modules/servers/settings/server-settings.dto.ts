@@ -126,8 +126,8 @@ export class UpdateServerDto {
   unlisted?: boolean;
 
   /**
-   * `private` hides it from everybody but its owner and whom the owner grants it: it looks like a missing one then.
-   * `restricted`: everybody finds it, and they call it. What others have open of it ends.
+   * `private`: only the owner and grantees can find and call the server; everybody else receives 404. `restricted`: everybody
+   * can find it, and only the owner and grantees can call it. Open calls and streams of other accounts are closed.
    * @example 'restricted'
    */
   @Omittable()
@@ -253,7 +253,7 @@ export class ServerDomainListDto {
 @SpelledBody()
 export class SetSecretDto {
   /**
-   * Letters, digits and underscores, no digit first; 128 at most.
+   * At most 128 letters, digits and underscores, with no digit first.
    * @example 'WEATHER_API_KEY'
    */
   @ApiProperty({ pattern: SECRET_NAME.source })
@@ -261,7 +261,7 @@ export class SetSecretDto {
   name: string;
 
   /**
-   * Stored encrypted, never returned; 16,384 characters at most.
+   * At most 16,384 characters. Stored encrypted and never returned.
    * @example 'the key the server needs'
    */
   @IsText(16_384)
