@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The list of connections on a large table, next to the same SQL by hand: once in this process (`pg`, then
-// JSON.stringify), once behind a bare `node:http` server, which adds what any answer over HTTP costs.
+// JSON.stringify), once behind a bare `node:http` server, which adds the cost of any response over HTTP.
 // Rows are copies of real connections, written straight into Postgres. Without BENCH_DATABASE_URL (an empty database,
 // which is left full) an embedded Postgres is started and thrown away.
 //
@@ -133,7 +133,7 @@ async function serveByHand() {
     response.end(body);
   });
   server.listen(Number(options.port), '127.0.0.1', () => console.log(`by hand on http://127.0.0.1:${options.port}`));
-  process.on('disconnect', () => process.exit(0)); // the bench that started it is gone
+  process.on('disconnect', () => process.exit(0)); // the bench that started this process has exited
 }
 
 async function openDatabase(url) {

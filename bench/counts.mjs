@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `node bench/counts.mjs`: how many promises, timers and `close` listeners one warm call makes in the service, by kind of
 // call, and which functions make the promises. Each count is the least of 100 calls, one after the other, after 100 others:
-// work beside the calls (flushes, polls) only adds to some of them, so the least does not depend on the machine's load.
+// concurrent work (flushes, polls) only adds to some of them, so the least does not depend on the machine's load.
 // test/e2e/mcp/call-costs.e2e-spec.ts holds the counts to bounds. BENCH_DATABASE_URL: a migrated or empty database.
 //
 //   node bench/counts.mjs [--only rest,mcp,session,run] [--json]

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The MCP server that stands behind every target of the bench: one tool, `echo`, over streamable HTTP.
+// The MCP server behind every target of the bench: one tool, `echo`, over streamable HTTP.
 // The server keeps no session and does little, so that the bench measures the path to it. With --era modern it is a
 // stateless server of 2026-07-28 that knows no `initialize`; with --sessions it hands out session ids and looks at none.
 //
@@ -113,4 +113,4 @@ server.keepAliveTimeout = 60_000;
 server.listen(Number(options.port), '127.0.0.1', () =>
   console.log(`echo server on http://127.0.0.1:${server.address().port}/mcp`),
 );
-process.on('disconnect', () => process.exit(0)); // the bench that started it is gone
+process.on('disconnect', () => process.exit(0)); // the bench that started this process has exited

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `node bench/functions.mjs`: how many functions of the service one warm call runs, and of how many files; --list names
-// them. Counted by V8's precise coverage. A function counts if it runs in each of 20 calls, one after the other, so work
-// beside the calls (flushes, polls) is left out. `hosted` is a call through a connection to a hosted server of the registry.
+// them. Counted by V8's precise coverage. A function is listed if it runs in each of 20 calls, one after the other, so
+// concurrent work (flushes, polls) is left out. `hosted` is a call through a connection to a hosted server of the registry.
 //
 //   node bench/functions.mjs [--only rest,mcp,run,hosted] [--list]
 

@@ -1,4 +1,4 @@
-// Hostile callers of `node bench/hostile.mjs` at the doors for people and MCP clients. Each kind prints what it saw as a line of
+// Hostile callers of `node bench/hostile.mjs` at the sign-in and OAuth endpoints. Each kind prints what it saw as a line of
 // JSON, which the bench shows at the end.
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -63,7 +63,7 @@ function authorizePath(clientId, resource, verifier, state = 's') {
   return `/authorize?${new URLSearchParams({ ...query, code_challenge: challenge, code_challenge_method: 'S256' })}`;
 }
 
-/** Lets a client in. @returns its code */
+/** Authorizes a client. @returns its code */
 async function consent(browser, clientId, resource, verifier) {
   const { location: page } = await browser.send(authorizePath(clientId, resource, verifier));
   const { location: back } = await browser.submit(page, { answer: 'allow' });

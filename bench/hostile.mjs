@@ -1,21 +1,21 @@
 #!/usr/bin/env node
-// `node bench/hostile.mjs`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then beside
+// `node bench/hostile.mjs`: a neighbour that sends 50 reads and 20 calls a second at a fixed rate, first alone and then next to
 // hostile callers, in one run. Each kind of hostile caller, and the hostile tenant's MCP server, is a process at nice 10:
 //
 //   s1  8 callers without a key send 1 MB of nested JSON       s4  16 callers of a mock whose schema holds a slow pattern
 //   s2  1,200 sockets without a key, 1 MB unfinished each      s5  40 unfinished bodies of 15 MB with one key
-//   s3  15 MB bodies with a key, nested or of 900,000 keys     w7  6 callers of an MCP server that floods its answers
-//   n1  4 callers without a key that send 500 requests for public documents at once
+//   s3  15 MB bodies with a key, nested or of 900,000 keys     w7  6 callers of an MCP server that floods its responses
+//   n1  4 callers without a key that send 500 requests for public documents concurrently
 //   n2  12 callers of a mock whose tools have schemas of 59 KB
-//   n5  8 callers of an MCP server that answers with 3 MB, 20 answers a second in all
+//   n5  8 callers of an MCP server that returns 3 MB, 20 responses a second in all
 //   w4  24 callers of a tenant whose quotas and rates are used up, and of wrong keys: namespaces, keys, servers, releases,
-//       connections, log records, calls at once, requests a minute. --unlimited lifts these limits, for comparison.
-//   l1  64 sockets refresh one login and wait as they are told   l3  1,000 authorizations of a stranger with a state of 2,000
+//       connections, log records, concurrent calls, requests a minute. --unlimited lifts these limits, for comparison.
+//   l1  64 sockets refresh one login and wait as required        l3  1,000 anonymous authorizations with a state of 2,000
 //   l2  the same, and do not wait: compared with plain reads     l4  256 slow forms of four addresses, and a refresh of another
-//   l5  443 consents of a client with a long name, and the page that lists them, 9 at once
+//   l5  443 consents of a client with a long name, and the page that lists them, 9 concurrent
 //
-// Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms (beside n5 100), whichever is more; peak
-// RSS at most 150 MB above before; no failed request of the neighbour, no program ended and no lease lost.
+// Exits with 1 when a bound is broken: p95 at most 2x the neighbour's own or 25 ms (with n5, 100), whichever is more; peak
+// RSS at most 150 MB above before; no failed request of the neighbour, no program stopped and no lease lost.
 //
 //   node bench/hostile.mjs [--seconds 60] [--only s1,w7] [--unlimited] [--new-sockets]
 // Prints the longest turn of the event loop beside the hostile callers, and the functions it was spent in.
@@ -92,7 +92,7 @@ function send(url, { method = 'POST', key, body, contentType = 'application/json
       response.on('end', () => resolve({ status: response.statusCode, text }));
       response.on('error', reject);
     });
-    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in 30 s')));
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no response in 30 s')));
     outgoing.on('error', reject);
     outgoing.end(body);
   });
@@ -112,7 +112,7 @@ function hold({ url, path, key, bytes, length }) {
   socket.write(Buffer.alloc(bytes, 'x').fill('{"a":"', 0, 6));
 }
 
-/** Repeats `work` without a pause in this many callers, until the process ends. Failures are expected. */
+/** Repeats `work` without a pause in this many callers, until the process exits. Failures are expected. */
 function forever(callers, work) {
   for (let n = 0; n < callers; n += 1) {
     void (async () => {
@@ -207,7 +207,7 @@ const hostile = {
   ...loginKinds,
 };
 
-// ---- The neighbour: requests leave at a fixed rate, whether or not earlier ones were answered.
+// ---- The neighbour: requests leave at a fixed rate, whether or not earlier ones have returned.
 
 async function neighbour({ url, key, seconds }) {
   const latencies = { reads: [], calls: [] };
@@ -241,7 +241,7 @@ async function neighbour({ url, key, seconds }) {
   process.exit(0);
 }
 
-// ---- The hostile tenant's MCP server: tools with a slow pattern, a large schema or an answer of 3 MB, and at /flood a list
+// ---- The hostile tenant's MCP server: tools with a slow pattern, a large schema or a response of 3 MB, and at /flood a list
 // that never comes.
 
 /** @returns the process, which begins to flood at SIGUSR2, and the address of its server */
@@ -326,7 +326,7 @@ async function measured(service, job) {
   return { ...JSON.parse(output), rssMb };
 }
 
-/** Tenants that have reached their limits: `greedy` those of what is stored and of calls at once, `rushed` that of requests. */
+/** Tenants that have reached their limits: `greedy` its quotas and its limit of concurrent calls, `rushed` its limit of requests. */
 async function limitedTenants(service, echo) {
   const make = async (name) => {
     const { id } = await service.request('POST', '/accounts', { name, kind: 'user' });
@@ -428,8 +428,8 @@ async function main() {
   );
   for (const [label, figures] of [
     ['alone', before],
-    ...(plain ? [['beside 64 sockets of reads', plain]] : []),
-    [`beside ${chosen.join(' ')}`, beside],
+    ...(plain ? [['with 64 sockets of reads', plain]] : []),
+    [`with ${chosen.join(' ')}`, beside],
   ]) {
     const [first, ...others] = cells(figures);
     const widths = [9, 9, 9, 6, 11];
@@ -454,7 +454,7 @@ async function main() {
       .map((kind) => `p95 of ${kind} is above 2x its own and ${boundMs} ms`),
     ...(beside.rssMb - before.rssMb > rssMbMax ? [`peak RSS grew by more than ${rssMbMax} MB`] : []),
     ...(beside.failed > 0 ? [`${beside.failed} requests of the neighbour failed`] : []),
-    ...(lost > 0 ? [`${lost} programs were ended or leases lost`] : []),
+    ...(lost > 0 ? [`${lost} programs were stopped or leases lost`] : []),
   ];
   console.log(
     faults.length === 0 ? '\nEvery bound holds.' : `\nBroken:\n${faults.map((line) => `- ${line}`).join('\n')}`,
@@ -464,7 +464,7 @@ async function main() {
 
 if (options.as) {
   process.on('SIGTERM', () => process.exit(0));
-  process.stdout.on('error', () => process.exit(0)); // the bench that started it is gone
+  process.stdout.on('error', () => process.exit(0)); // the bench that started this process has exited
   const job = JSON.parse(options.job);
   // Ends with the bench: it never runs longer than both phases.
   setTimeout(() => process.exit(0), 20 * 60_000).unref();

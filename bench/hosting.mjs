@@ -136,7 +136,7 @@ async function startRuntime() {
   return { runtime, instances, add, level: (await sandbox.describeIsolation()).level };
 }
 
-/** Sends one request and reads its whole answer. */
+/** Sends one request and reads its complete response. */
 function send(dispatch, { method = 'GET', path = '/', body } = {}) {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -175,7 +175,7 @@ async function coldStarts({ runtime, add }, label, code) {
     await runtime.forget(ref.ownerId);
   }
   console.log(
-    `cold start to first answer, ${label}: p50 ${shown(percentile(times, 50), 0)} ms, p90 ${shown(percentile(times, 90), 0)} ms (${starts} in a row)`,
+    `cold start to first response, ${label}: p50 ${shown(percentile(times, 50), 0)} ms, p90 ${shown(percentile(times, 90), 0)} ms (${starts} in a row)`,
   );
 }
 
@@ -290,7 +290,7 @@ async function neighbours({ runtime, add }, code, request) {
   await Promise.all([ref, bad].map(({ ownerId }) => runtime.forget(ownerId)));
 }
 
-/** Memory of a process, its part of what it shares with others (PSS) and what is its own. */
+/** Memory of a process, its share of shared memory (PSS), and its private memory. */
 function memoryOf(pid) {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   const mb = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? NaN) / 1_024;

@@ -1,10 +1,10 @@
 // Loaded into the service before its own code (`node --import`) by counts.mjs and functions.mjs, which ask over IPC.
 //
 // `costs`: what each of the last requests made, as an array in the order of arrival. A request ends where the next one
-// begins, so work after its answer counts too; requests must come one after the other. Promises are those that
-// async_hooks tells of: async functions, `then`, and one for each `await`. Timers are Node's own `Timeout`s, `close`
+// begins, so work after its response is included; requests must come one after the other. Promises are those that
+// async_hooks reports: async functions, `then`, and one for each `await`. Timers are Node's own `Timeout`s, `close`
 // listeners those added to any EventEmitter.
-// `functions`: the functions that ran since the last time this was asked, from V8's precise coverage.
+// `functions`: the functions that ran since the last query, from V8's precise coverage.
 //
 // With CALL_COSTS_STACKS=1 each promise is counted under the first function of the service on its stack.
 
@@ -63,7 +63,7 @@ if (isMainThread && process.channel) {
       now.promises += 1;
       if (!hasStacks) return;
       // V8 makes some by itself, for `finally` and for a promise that an async function returns.
-      const frame = ownFrame() ?? `(V8 or a package) below ${makers.get(parent) ?? 'no function of the service'}`;
+      const frame = ownFrame() ?? `(V8 or a package) called by ${makers.get(parent) ?? 'no function of the service'}`;
       makers.set(id, frame);
       now.stacks[frame] = (now.stacks[frame] ?? 0) + 1;
     },

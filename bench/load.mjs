@@ -1,6 +1,6 @@
-// The load: N callers, each waiting for its answer before the next call (closed loop), in a process that lives as long as
-// the bench, so that its code is compiled once. Every call sends a token of its own and its answer must bring that token
-// back; anything else counts as failed. Loopback only.
+// The load: N callers, each waiting for its response before the next call (closed loop), in a process that lives as long as
+// the bench, so that its code is compiled once. Every call sends a token of its own and its response must contain that
+// token; anything else counts as failed. Loopback only.
 //
 // run.mjs sends commands over IPC, one at a time, and gets the figures of each:
 //   { url, mode: 'mcp' | 'rest', era: 'legacy' | 'modern', session, headers: ['Name: value'], bytes, callers, calls, pid }
@@ -96,7 +96,7 @@ async function callOnce(to, sessionHeaders) {
       id,
       await post(to, JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }), sessionHeaders),
     );
-    if (reply?.id !== id) throw new Error('answer with another id');
+    if (reply?.id !== id) throw new Error('response with another id');
     if (reply.error) throw new Error(`rpc ${reply.error.code}: ${reply.error.message}`);
     result = reply.result;
   } else {
@@ -195,4 +195,4 @@ process.on('message', async (command) => {
     process.send({ error: error.message });
   }
 });
-process.on('disconnect', () => process.exit(0)); // the bench that started it is gone
+process.on('disconnect', () => process.exit(0)); // the bench that started this process has exited

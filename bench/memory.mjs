@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Memory of the service with a Postgres and a Redis of its own: RSS 60 s after it is ready, for each role and for all of
-// them, and 60 s after calls. An embedded Postgres is started beside it unless BENCH_DATABASE_URL names an empty database.
+// them, and 60 s after calls. An embedded Postgres is started as well unless BENCH_DATABASE_URL names an empty database.
 //
 //   BENCH_REDIS_URL=redis://127.0.0.1:6379 node bench/memory.mjs [--calls 30000] [--callers 16]
 

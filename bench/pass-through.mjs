@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The yardstick: what any gateway has to do, and nothing else. It reads and parses the request, sends it on over
-// kept-alive sockets, reads and parses the answer and gives it back: no key, no guard, no record.
+// The yardstick: only the work that every gateway has to do. It reads and parses the request, sends it on over
+// kept-alive sockets, reads, parses and returns the response: no key, no guard, no record.
 //
 //   node bench/pass-through.mjs --port 3951 --upstream http://127.0.0.1:3901
 
@@ -60,4 +60,4 @@ const server = createServer((incoming, response) => {
 server.listen(Number(options.port), '127.0.0.1', () =>
   console.log(`pass-through on http://127.0.0.1:${server.address().port} to ${options.upstream}`),
 );
-process.on('disconnect', () => process.exit(0)); // the bench that started it is gone
+process.on('disconnect', () => process.exit(0)); // the bench that started this process has exited

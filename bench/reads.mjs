@@ -74,7 +74,7 @@ async function serveByHand() {
     response.end(body);
   });
   server.listen(Number(options.port), '127.0.0.1', () => console.log(`by hand on http://127.0.0.1:${options.port}`));
-  process.on('disconnect', () => process.exit(0)); // the bench that started it is gone
+  process.on('disconnect', () => process.exit(0)); // the bench that started this process has exited
 }
 
 /** Reads `url` `calls` times by `callers` callers. @returns calls a second, p50 in ms, CPU µs of the target a call */

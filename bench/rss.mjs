@@ -23,7 +23,7 @@ const calls = integerOption('calls', options.calls, 1000, 1_000_000);
 const callers = integerOption('callers', options.callers, 1, 256);
 const agent = new Agent({ keepAlive: true, maxSockets: callers });
 
-/** One call. With `leaves` the caller hangs up before the answer can be there. */
+/** One call. With `leaves` the caller hangs up before the response can arrive. */
 function call(service, id, isRest, leaves) {
   const connection = `${service.url}/connect/bench/${leaves ? 'slow' : 'echo'}`;
   const message = `call-${id}`;

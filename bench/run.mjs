@@ -74,7 +74,7 @@ export function tempFolder() {
 export async function runBench(main, { maxMs = runMaxMs, cleanUp = async () => {} } = {}) {
   let isLeaving = false;
   const leave = async (code, message) => {
-    if (isLeaving) return; // what fails because the children stop is no news
+    if (isLeaving) return; // failures caused by the stop of the children are expected
     isLeaving = true;
     if (message) console.error(message);
     await Promise.all([...children].map(stop));
@@ -114,7 +114,7 @@ export async function until(child, maxMs, isReady) {
   }
 }
 
-/** Starts a script of this folder that takes --port and says so when it listens. */
+/** Starts a script of this folder that takes --port and reports when it listens. */
 export async function startServer(label, file, args, env) {
   const port = await freePort();
   const child = start(label, [path(file), '--port', String(port), ...args], env);
@@ -154,7 +154,7 @@ export async function ensureBuilt() {
   if (!existsSync(path('../dist/src/main.js'))) throw new Error('the service is not built: npm run build');
 }
 
-// Loaded into the service before its own code: it stops when the bench is gone and tells its memory when asked.
+// Loaded into the service before its own code: it stops when the bench exits and reports its memory on request.
 const companion = `data:text/javascript,${encodeURIComponent(
   `if (process.ppid === ${process.pid} && process.channel) {
     process.on('message', (ask) => {
@@ -198,7 +198,7 @@ export async function startService({ env = {}, tuning = null, nodeArgs = [], fol
   return { label: 'slipway', child, url, key, ...apiOf({ child, url, key }) };
 }
 
-/** Asks a process that `start` started, which answers with a message that has the question as its key; see inside.mjs. */
+/** Queries a process that `start` started; its reply is a message with the question as its key; see inside.mjs. */
 export async function ask(child, question) {
   child.send(question);
   for (;;) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The registry's list and search on a large table, next to the same SQL behind a bare `node:http` server, which adds
-// what any answer over HTTP costs. Servers are written straight into Postgres. Without BENCH_DATABASE_URL (an empty
+// the cost of any response over HTTP. Servers are written straight into Postgres. Without BENCH_DATABASE_URL (an empty
 // database, which is left full) an embedded Postgres is started and thrown away.
 //
 //   node bench/servers.mjs [--servers 100000] [--repeat 100]
@@ -128,7 +128,7 @@ async function serveByHand() {
     response.end(body);
   });
   server.listen(Number(options.port), '127.0.0.1', () => console.log(`by hand on http://127.0.0.1:${options.port}`));
-  process.on('disconnect', () => process.exit(0)); // the bench that started it is gone
+  process.on('disconnect', () => process.exit(0)); // the bench that started this process has exited
 }
 
 function get(service, route) {

@@ -2,7 +2,7 @@
 // `npm run lab soak`: does anything grow? One service with all roles under a moderate, steady load of everything that begins and
 // ends: sessions with calls (some never closed), modules of connections, uplinks (some cut off) and releases, each deleted
 // after its call. A line a minute, a last one a minute after the load has ended, and the first line next to the last.
-// Exits with 1 if anything failed. A Postgres is started beside the service unless BENCH_DATABASE_URL names an empty database.
+// Exits with 1 if anything failed. A Postgres is started next to the service unless BENCH_DATABASE_URL names an empty database.
 //
 //   npm run lab soak [--minutes 30]
 
@@ -59,7 +59,7 @@ async function often(name, pauseMs, isOver, work) {
   }
 }
 
-/** A message at an MCP endpoint. @returns the text of the answer, and its session */
+/** Sends a message to an MCP endpoint. @returns the body of the response, and its session */
 async function tell({ url, key }, path, message, session) {
   const response = await fetch(new URL(path, url), {
     method: 'POST',

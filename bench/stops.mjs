@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Orderly stops under clients that open a new socket for each POST: 8 of them, without a pause. Counts the stops at which a client
-// was reset: it had a connection and got no whole answer. A refused connection is none: a proxy tries the next process.
+// was reset: it had a connection and got no complete response. A refused connection is not a reset: a proxy tries the next process.
 //
 //   node bench/stops.mjs [--stops 20] [--callers 8]
 

@@ -2,15 +2,15 @@
 /**
  * `npm run lab chaos`: a deployment of two `api` processes, a `worker` and a `host` with a Postgres, a Redis and MCP servers of its
  * own, under load. Each part is killed, paused and restarted at random while every executed token is counted where it is
- * executed. Exits with 1 unless all of these are zero: executed, but the answer does not say that it may have been; answered,
- * but not executed; executed twice; wrong answers; leases and processes left over. In the end everything must work again
+ * executed. Exits with 1 unless all of these are zero: executed, but the response does not report that this is possible;
+ * successful, but not executed; executed twice; wrong responses; leases and processes left over. In the end everything must work again
  * within 30 s, or twice the time of the first start where that is longer.
  *
  * With `WORKERS=2` in the environment each `api` process is a supervisor with two workers, one of which may be killed alone.
  *
- *   npm run lab chaos -- [--faults 600] [--callers 2]
+ *   `npm run lab chaos -- [--faults 600] [--callers 2]`
  *
- * `TEST_SEED` decides what is drawn: faults, their order and pauses, and the calls of each caller. Linux only: faults are
+ * `TEST_SEED` decides the failures, their order and pauses, and the calls of each caller. Linux only: failures are
  * signals.
  */
 import { existsSync } from 'node:fs';
@@ -32,7 +32,7 @@ const { values: options } = parseArgs({
 const faultsMax = integerOption('faults', options.faults, 1, 100_000);
 const scale = integerOption('callers', options.callers, 1, 100);
 
-/** Time in which everything must work again after the last fault; twice the first start on a machine where that is longer. */
+/** Time in which everything must work again after the last injected failure; twice the first start on a machine where that is longer. */
 const recoveryMaxMs = 30_000;
 const pauseMaxMs = 5_000;
 const goneMaxMs = 2_000;
@@ -55,9 +55,9 @@ async function releaseOften(deployment, releases) {
   }
 }
 
-// ---- Faults.
+// ---- Injected failures.
 
-/** All pairs of part and fault, shuffled, again and again. */
+/** Yields all pairs of part and failure, shuffled, again and again. */
 function* pairs(parts) {
   for (;;) {
     const deck = parts.flatMap((part) => part.faults.map((fault) => ({ part, fault })));
@@ -85,7 +85,7 @@ async function disturbOften({ parts }, faults) {
     if (faults.length >= faultsMax) break;
     const goneMs = Math.floor(random() * (fault === 'pause' ? pauseMaxMs : goneMaxMs));
     const isAlone = random() < 0.6;
-    // One part has one fault at a time.
+    // Each part has one failure at a time.
     await disturbed.get(part);
     const done = disturb({ part, fault, goneMs }, faults);
     disturbed.set(part, done);
@@ -120,7 +120,7 @@ async function leakedLeases({ databaseUrl, services, urls }) {
       ...rescans.map((row) => `scan of ${row}`),
       ...(processes.length === registered ? [] : [`processes: ${processes.join(', ')}`]),
       ...(tunnels.length === 1 ? [] : [`${tunnels.length} tunnels of one local server`]),
-      ...placements.map((row) => `program ${row} on a host that is gone`),
+      ...placements.map((row) => `program ${row} on a host that no longer exists`),
       ...(await openRequests(urls)),
     ];
   };
@@ -201,7 +201,7 @@ function printFaults(faults, calls) {
           .length,
       0,
     );
-    // The first answer of each kind to a call that began after the fault.
+    // The first response of each kind to a call that began after the failure.
     const works = list.map(({ overAt }) =>
       Math.max(
         ...kindNames.map((kind) => {
@@ -230,7 +230,7 @@ function printExamples(verdicts, faults, begin) {
   }
 }
 
-/** Log lines of level error and above, and what is no log line, with how often each came. */
+/** Prints log lines of level error and above, and output that is not a log line, each with its number of occurrences. */
 function printLogs(services) {
   const counts = new Map();
   for (const { name, output } of services) {
@@ -259,12 +259,12 @@ async function main() {
   const problems = [];
   await until(
     () => calls.allWork(begin, deployment.urls.length),
-    'calls of every kind work before the first fault',
+    'calls of every kind work before the first failure',
   ).catch((error) => {
     throw new Error(`${error.message}\n${calls.lastTexts().join('\n')}`);
   });
   console.log(
-    `TEST_SEED=${testSeed}, ${faultsMax} faults; set up in ${shownSeconds(Date.now() - setUpAt)} s; load average ${loadAverage()}`,
+    `TEST_SEED=${testSeed}, ${faultsMax} failures; set up in ${shownSeconds(Date.now() - setUpAt)} s; load average ${loadAverage()}`,
   );
 
   const faults = [];
@@ -301,7 +301,7 @@ async function main() {
   const { missing, ...ended } = statuses;
   console.log(
     `${calls.all.length} calls, ${faults.length} faults; releases: ${JSON.stringify(ended)}, ${releases.refused} refused; ` +
-      `everything worked again ${shownSeconds(recoveredMs)} s after the last fault; load average ${loadAverage()}`,
+      `everything worked again ${shownSeconds(recoveredMs)} s after the last failure; load average ${loadAverage()}`,
   );
   for (const [name, list] of Object.entries(verdicts)) console.log(`${labels[name]}: ${list.length}`);
   for (const problem of problems) console.log(problem);

@@ -2,7 +2,7 @@
 const target = { name: 'everything', url: 'http://127.0.0.1:3000/run/acme--everything', hasLogin: false };
 
 /**
- * docs/guides/clients.md with the snippets of the clients between its marks. JSON stands in one line: a page has 250 lines at most.
+ * docs/guides/clients.md with the snippets of the clients between its marks. JSON is on one line: a page has at most 250 lines.
  *
  * @param page the text of docs/guides/clients.md
  * @param clients those of src/extensions/console-pages/clients/clients.ts

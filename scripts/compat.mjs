@@ -5,7 +5,7 @@
  *
  *   npm run lab compat -- [--only <parts of clients' or servers' names, with commas>]
  *
- * The packages are no dependencies: they are installed on first use, into node_modules/.cache/compat.
+ * The packages are not dependencies: they are installed on first use, into node_modules/.cache/compat.
  */
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -212,7 +212,7 @@ function node(args, { program, env = {} } = {}) {
   return child;
 }
 
-/** Ends a program with what it started. */
+/** Stops a program and the processes it started. */
 function end(child) {
   if (!children.has(child)) return Promise.resolve();
   const ended = new Promise((resolve) => child.once('exit', resolve));
@@ -243,7 +243,7 @@ async function startPublished({ command, program, args = [], path = '/mcp', port
   return { child, url: `http://127.0.0.1:${port}${path}` };
 }
 
-/** Counts and whole answers that a client got at an address. */
+/** Returns the counts and complete responses that a client got at an address. */
 async function use(name, url, key, { tool, input, listenMs, roots } = {}) {
   const child = node([name, JSON.stringify({ url, key, tool, input, listenMs, roots })], { program: 'client' });
   const timer = setTimeout(() => end(child), clientMaxMs);
@@ -253,7 +253,7 @@ async function use(name, url, key, { tool, input, listenMs, roots } = {}) {
     .trim()
     .split('\n')
     .findLast((each) => each.startsWith('{'));
-  return line ? JSON.parse(line) : { saw: { connect: 'no', failed: 'no answer in time' }, answers: {} };
+  return line ? JSON.parse(line) : { saw: { connect: 'no', failed: 'no response in time' }, answers: {} };
 }
 
 // ---- The tables.
@@ -319,7 +319,7 @@ const described = (saw) =>
     .map(([part, value]) => (value === true ? part : value === false ? `no ${part}` : `${part} ${value}`))
     .join(', ');
 
-/** Texts that differ from client to client, also directly. */
+/** Strings that differ from client to client, even without Slipway. */
 const minted = [
   // Ids of sessions and views.
   [/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, '(id)'],
@@ -396,7 +396,7 @@ async function row(service, name, client, server, more = {}) {
   const urls = await (more.through ?? throughSlipway)(service, server.url);
   for (const url of urls) through.push(url && (await use(client, url, service.key, more)));
   const cells = through.map((each, index) => (each ? cell(name, endpoints[index], direct, each, more) : '-'));
-  // Of a call that works directly the word is enough: what differs is told in whole.
+  // For a call that works directly, one word is enough; a difference is printed in full.
   const isAnswered = direct.saw.call !== undefined && !direct.saw.call.startsWith('fails');
   const shown = described(isAnswered ? { ...direct.saw, call: true } : direct.saw);
   console.log(`| ${[name, shown, ...cells].join(' | ')} |`);

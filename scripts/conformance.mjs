@@ -10,8 +10,8 @@
  *
  *   npm run lab conformance -- [--only <part of a run's name>] [--scenario <client scenario>]
  *
- * The suite is no dependency: it is installed on first use, into node_modules/.cache/conformance, with a Node 22 where
- * this one is older. What each scenario saw is left there in `results`.
+ * The suite is not a dependency: it is installed on first use, into node_modules/.cache/conformance, with a Node 22 where
+ * this one is older. The output of each scenario stays there in `results`.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -242,13 +242,13 @@ function isExpected({ endpoint, server, revision }, entry) {
 const countsOf = ({ passed, failed, idle }) => `${passed.length}/${failed.length}/${idle.length}`;
 
 /**
- * Compares a run through Slipway with the run against the server itself. What fails in both is the server's or the
- * suite's; what fails through Slipway only must be in a list.
+ * Compares a run through Slipway with the run against the server itself. A check that fails in both is a problem of the
+ * server or the suite; a check that fails only through Slipway must be in a list.
  */
 function compare(run, through, direct) {
   const ownFailures = [...through.failing].filter((entry) => !direct?.failing.has(entry));
   const faults = ownFailures.filter((entry) => !isExpected(run, entry));
-  // The checks of failed ones are among the faults.
+  // The checks of failed scenarios are among the failures.
   const counted = [...through.passed, ...through.failed];
   const lost = (direct?.passed ?? []).filter((scenario) => !counted.includes(scenario) && !isExpected(run, scenario));
   const isGood = faults.length + lost.length === 0;

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 
-// c comments, s strings, t test names, d documentation. A space in a pattern matches any white space. START: where a sentence starts.
+// c comments, s strings, t test names, d documentation. A space in a pattern matches any white space. START: the start of a sentence.
 const START = String.raw`(?<=^\s*|[.!?;:]\s+|\n[ \t]*\n\s*|\n\s*(?:[-*#>|]|\d+\.)+\s*|\|\s*)`;
 const DET =
   '(?:the|a|an|its?|his|their|your|all|every|each|any|no|that|this|these|those|them|what|one|other|both|open|running|some)';

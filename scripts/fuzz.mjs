@@ -1,6 +1,6 @@
 /**
  * `npm run lab fuzz [-- --inputs 2000]`: sends so many generated inputs of each of three accounts to the service (`test/fuzz`) and
- * prints their counts and every fault. The inputs follow from `TEST_SEED`.
+ * prints their counts and every failure. The inputs follow from `TEST_SEED`.
  */
 import { register } from 'node:module';
 import { parseArgs } from 'node:util';

@@ -18,7 +18,7 @@ const instruments = {
   pages: ['bench/pages.mjs', 'how long each page of the console takes with thousands of rows'],
   pictures: ['scripts/pictures.mjs', 'the pictures of the documentation'],
   rolling: ['scripts/rolling.mjs', 'processes behind nginx that are restarted in turn under calls of every kind'],
-  search: ['scripts/search.mjs', 'random inputs and faults with new seeds, until one fails or the minutes are over'],
+  search: ['scripts/search.mjs', 'random inputs and failures with new seeds, until one fails or the time is up'],
   soak: ['bench/soak.mjs', 'half an hour of everything that begins and ends: memory, handles, disk, processes'],
 };
 

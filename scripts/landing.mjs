@@ -1,5 +1,5 @@
 /**
- * What of the long tests a change can break: compares the commit with the one of the last full run (`test/GREEN`).
+ * Selects the long tests that a change can break: compares the commit with that of the last full run (`test/GREEN`).
  *
  * A long test file has a subject, a folder of `src` (its own folder's name, or a row of {@link subjects}). It is run if the
  * change touches the file, what it imports, its subject, or what the subject imports. Imports of the files that put the whole

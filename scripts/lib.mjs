@@ -30,13 +30,13 @@ const lockFile = join(root, 'package-lock.json');
 /** The oldest Node that can `require` the ESM packages of the stack. Same as `engines` in package.json. */
 const nodeMin = [20, 19];
 
-/** Prints one sentence for the user and ends the process with code 1. */
+/** Prints a message for the user and exits with code 1. */
 export function fail(sentence) {
   process.stderr.write(`${sentence}\n`);
   process.exit(1);
 }
 
-/** Ends with a sentence when this Node is too old. */
+/** Exits with a message when this Node is too old. */
 export function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < nodeMin[0] || (major === nodeMin[0] && minor < nodeMin[1])) {
@@ -154,7 +154,7 @@ export function hasLongTests(file) {
   return isLong(file) || /^import \{[^}]*\blong(It|Verifies)\b/m.test(readFileSync(file, 'utf8'));
 }
 
-/** Of the lock file and of npm's own note of what it installed: a prune or a partial install changes the latter. */
+/** Hashes the lock file and npm's own record of installed packages: a prune or a partial install changes the latter. */
 function installHash() {
   const hash = createHash('sha256');
   hash.update(readText(lockFile) ?? '');
@@ -235,7 +235,7 @@ function packModule() {
   fail('The package @slipway/module could not be written.');
 }
 
-/** Compiled files whose source is gone would live on: a deleted migration would still run. */
+/** Deletes compiled files without a source: a deleted migration would still run. */
 function removeOrphans() {
   for (const file of [...filesUnder('dist/src'), ...filesUnder('dist/migrations')]) {
     if (existsSync(join(root, relative(dist, file)))) continue; // copied as it is
@@ -245,8 +245,8 @@ function removeOrphans() {
 }
 
 /**
- * Keeps two scripts in the same folder from writing dist at once, since the second would import half-written files.
- * The lock holds the owner's process id; a lock whose owner is gone is taken over.
+ * Keeps two scripts in the same directory from writing dist concurrently, since the second would import half-written files.
+ * The lock holds the owner's process id; the lock of a process that has exited is taken over.
  */
 function buildLock() {
   const path = join(modules, '.cache', 'slipway-build.lock');
@@ -256,7 +256,7 @@ function buildLock() {
       const handle = openSync(path, 'wx');
       writeFileSync(handle, String(process.pid));
       closeSync(handle);
-      // fail() ends the process without unwinding, so the lock is also dropped there.
+      // fail() exits without unwinding, so the lock is also released there.
       const release = () => rmSync(path, { force: true });
       process.once('exit', release);
       return () => {

@@ -20,7 +20,7 @@ const FIXED = {
   OAuthClientsService: 'oauthClientsService',
   Schedule: 'schedule',
 };
-/** Injected by Nest or by hand without a class of ours. */
+/** Injected by Nest or by hand without one of our classes. */
 const BUILT_IN = words(
   'string number boolean unknown any object Map Set Array ReadonlyMap ReadonlySet Buffer Promise Record Partial Extract Date Function Observable',
 );

@@ -3,7 +3,7 @@
  * tests. It adds the module to `src/app.module.ts` and `docs/explanation/scope.md`, writes `openapi.summary.txt` again, and names the command of the new tests.
  *
  * `npm run new:module -- <plural> [<singular>] [--of namespace|server]`, names in lower case with hyphens; the singular is
- * guessed without one. The module is texts of a namespace, or a mark that accounts put on a server.
+ * guessed without one. The module stores notes of a namespace, or a mark that accounts put on a server.
  *
  * `npm run new:module -- --outside ../stars` writes a package of its own instead, named after its folder: notes of accounts. It has
  * the archive of `@slipway/module` next to its package.json.
@@ -44,7 +44,7 @@ prettier(...written, 'src/app.module.ts');
 process.stdout.write(`${['src/app.module.ts', ...written].join('\n')}\n`);
 prepare();
 const { status } = npm(['run', '--silent', 'openapi'], { cwd: root, stdio: 'inherit' });
-if (status !== 0) fail('openapi.summary.txt could not be written: mend what is said above, then `npm run openapi`.');
+if (status !== 0) fail('openapi.summary.txt could not be written: fix the error above, then run `npm run openapi`.');
 process.stdout.write(`openapi.summary.txt\nNext: npm test -- test/e2e/${plural}\n`);
 
 function asked() {

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
 /**
  * `npm run lab outage`: a deployment of two `api` processes, a `worker` and a `host` with the default time limits, under calls of
- * every kind that needs no state of Slipway, and of senders of log records, who repeat what is answered 503 or 507. Something
+ * every kind that needs no state of Slipway, and of senders of log records, who repeat requests that return 503 or 507. Something
  * outside of Slipway breaks for 45 s. Counts by kind the calls that failed, from then until 20 s after the end, accepted records
- * that are missing in the log or there twice, and processes that ended. Exits with 1 if there is one. Linux only.
+ * that are missing in the log or there twice, and processes that exited. Exits with 1 if there is one. Linux only.
  *
  *   npm run lab outage -- [--kind stop] [--seconds 45]
  *
- * Kinds: `stop` (Postgres is away), `restarts` (it is restarted 20 times), `fatal` (it ends each session right after it has
+ * Kinds: `stop` (Postgres is down), `restarts` (it is restarted 20 times), `fatal` (it closes each session right after it has
  * begun, without Redis the queue's too), `disk` (no byte is free for Postgres, Redis and the service; needs root), `clock` (the
  * processes of Slipway are a year ahead), `pooler` (PgBouncer is killed every 3 s).
  */
@@ -104,7 +104,7 @@ const outages = {
     },
   },
   clock: {
-    // A process whose clock is ahead takes a record of now for one that is too old.
+    // A process whose clock is ahead considers a current record too old.
     mayRefuse: true,
     settings: () => {
       outages.clock.file = join(newFolder(), 'ahead');
@@ -168,7 +168,7 @@ async function main() {
   await until(() => {
     for (const { kind, at, outcome } of calls.all) if (outcome === 'answered') answered.add(`${kind} ${at}`);
     return answered.size === kinds.length * deployment.urls.length;
-  }, 'calls of every kind are answered');
+  }, 'calls of every kind succeed');
   await wait(beforeMs);
   const postgres = deployment.parts.find(({ name }) => name === 'postgres');
   const since = Date.now();
@@ -189,7 +189,7 @@ async function main() {
   const twice = accepted.filter(({ token }) => lines.get(token) > 1).length;
   console.log(`accepted records: ${missing} of ${accepted.length} missing, ${twice} written twice`);
   const ended = deployment.services.flatMap(({ surprises }) => surprises);
-  console.log(`processes that ended: ${ended.join(', ') || 'none'}`);
+  console.log(`processes that exited: ${ended.join(', ') || 'none'}`);
   console.log(`${options.kind}, ${seconds} s; load average ${loadAverage()}`);
   const isWell = ({ outcome }) => outcome === 'answered' || (outage.mayRefuse && outcome === 'refused');
   return counted.every(isWell) && missing + twice + ended.length === 0 ? 0 : 1;

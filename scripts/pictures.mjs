@@ -1,5 +1,5 @@
 /**
- * `npm run lab pictures` writes the pictures of the documentation anew: it starts the service, fills it, and photographs in Chromium
+ * `npm run lab pictures` writes the pictures of the documentation again: it starts the service, fills it, and photographs in Chromium
  * (CHROMIUM_PATH, or /usr/bin/chromium) the page of a `setupUrl`, and pages of the console at 1280 and 390 px, side by side.
  */
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ async function fill(service, echo) {
   for (const [by, name, description, visibility, payload] of [
     [ann, 'acme/weather', 'Forecasts and warnings for every place.', 'public', { configSchema }],
     [ann, 'acme/tickets', 'Finds, opens and closes tickets of the help desk.', 'restricted', {}],
-    [bob, 'bob/translate', 'Translates texts, and explains why.', 'restricted', {}],
+    [bob, 'bob/translate', 'Translates documents, and explains why.', 'restricted', {}],
   ]) {
     await by.publish(name, { type: 'external', upstreamUrl: echo.url, ...payload });
     const displayName = name.replace(/.*\/(.)/, (_, first) => first.toUpperCase());

@@ -3,7 +3,7 @@
  * Runs e2e tests of the last release, the newest tag `v*`, on a database with the migrations of this version: during an
  * upgrade, processes of that release serve requests after the new version has migrated.
  *
- *   node scripts/previous-release.mjs               the tests of what is stored: about five minutes
+ *   node scripts/previous-release.mjs               the tests of stored data: about five minutes
  *   node scripts/previous-release.mjs e2e           Jest patterns of other tests
  *
  * Part of `npm run test:long`. Without a tag it prints a line that begins with `skipped: `.

@@ -2,7 +2,7 @@
 /**
  * `npm run lab rolling`: two `api` processes behind the nginx sample and two processes with the roles `host` and `worker`, under
  * calls of every kind. Each process is restarted in turn by SIGTERM and awaited at `/ready` before the next. Exits with 1
- * unless every call was answered, and each was executed exactly once where it is executed.
+ * unless every call returned, and each call that executes was executed exactly once.
  *
  * `npm run lab rolling -- --from ../before` starts with the build of that checkout, so that the restarts are an upgrade.
  *

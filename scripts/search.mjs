@@ -1,10 +1,10 @@
 /**
- * `npm run lab search -- [--minutes 30] [--seed N]`: looks for faults with new seeds, one kind of search after another, until
- * the time is over. It stops at the first fault, prints the command that repeats it, and exits with 1. With `--seed` it begins
+ * `npm run lab search -- [--minutes 30] [--seed N]`: looks for failures with new seeds, one kind of search after another, until
+ * the time is up. It stops at the first failure, prints the command that repeats it, and exits with 1. With `--seed` it begins
  * with that seed.
  *
- * fast-check prints the smallest input that fails; the fuzzer and the chaos run print the requests and faults around it. What is
- * found becomes a fixed case of `npm test`.
+ * fast-check prints the smallest input that fails; the fuzzer and the chaos run print the requests and failures around it. Each
+ * finding becomes a fixed case of `npm test`.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

@@ -3,14 +3,14 @@
  * `npm run test:image`: builds docker/Dockerfile with buildah, runs the image as a container runs, and uses it.
  *
  * The file system of the image runs under bubblewrap: read-only but for /tmp and /data, uid 1000, no capabilities, its own
- * processes, the network of this machine. A Postgres of this repository and a redis-server stand beside it. Where the base
+ * processes, the network of this machine. A Postgres of this repository and a redis-server run next to it. Where the base
  * image cannot be pulled, one is made of Debian packages and the npm package of the same Node.
  *
  * Prints the sizes of the parts and the time from the start to `/ready` (median of five), and publishes and calls hosted
  * code that tries to get out, at both isolation levels. Fails if the application takes more than 330 MB.
  *
- * Then the target `single`, with nothing beside it: as uid 1000 with 512 MB where memory groups can be made, killed ten
- * times, without a network, beside a second container on its data; as root; as a user id without a name; on data of another
+ * Then the target `single`, with no other container: as uid 1000 with 512 MB where memory groups can be made, killed ten
+ * times, without a network, next to a second container on its data; as root; as a user id without a name; on data of another
  * Postgres; with a module. Needs root.
  */
 import { spawnSync } from 'node:child_process';
@@ -390,7 +390,7 @@ async function useSingle() {
   if (stars !== '{"stars":5}') throw new Error(`The module in the image answered ${stars}`);
   await stopImage(extended);
   console.log(
-    'single: as root, without a name, offline, beside a second one, on data of Postgres 17, with a module: ok',
+    'single: as root, without a name, offline, next to a second one, on data of Postgres 17, with a module: ok',
   );
 }
 

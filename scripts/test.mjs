@@ -1,5 +1,5 @@
 /**
- * Everything a contribution must pass. Every step runs, also when one has failed; without a build, the steps that need one
+ * Everything a contribution must pass. Every step runs, even after one has failed; without a build, the steps that need one
  * are `not run`.
  *
  *   npm test              format, lint, boundaries, types, build, drift, and all tests but the long ones
@@ -8,14 +8,14 @@
  *   npm run test:long     what takes minutes: kills, published programs, documentation, generated module, soak, conformance
  *   npm test -- --all     npm test and then test:long, with one count at the end; writes test/GREEN when nothing failed
  *   npm test -- --landing npm test, and of test:long what differs from the commit of test/GREEN can break (landing.mjs)
- *   --strict              beside any of these: what failed is not repeated
+ *   --strict              with any of these: failed tests are not repeated
  *
  * Everything that tests draw follows from `TEST_SEED`, which is a constant unless it is set. A repetition draws the same.
  *
  * Each step prints one line with its time; a failing step prints its output, of Jest only what failed. A test file that
- * failed runs once more, alone: where it passes then, `FLAKY <file>` stands before the last line, and it counts as passed.
- * The last line counts tests: `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is no test
- * counts as one failure.
+ * failed runs a second time, alone: if it passes then, `FLAKY <file>` is printed before the last line, and it counts as passed.
+ * The last line counts tests: `N passed, N failed` or `N passed, N failed, N skipped`. A failed check that is not a
+ * test is one failure.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -116,7 +116,7 @@ const steps = {
   migrations: node('migration drift', join(root, 'scripts/migration-generate.mjs'), '--check'),
 };
 
-/** Steps of `npm run test:long` beside Jest's, each with the paths that can break it. */
+/** Steps of `npm run test:long` in addition to Jest's, each with the paths that can break it. */
 const longSteps = [
   {
     name: 'e2e tests with files in S3',
@@ -329,7 +329,7 @@ async function runJest(name, projects, args = [], env = {}) {
   const begin = Date.now();
   const first = await jest(projects, args, env);
   const broken = [...new Set(first.files.filter(isFailed).map((file) => file.name))];
-  // More is no flaw of single files, such as a database that is gone: a repetition of all of them would take hours.
+  // More failures have a common cause, such as a database that stopped: a repetition of all files would take hours.
   const failed = isStrict || projects.length === 0 || broken.length > repeatedFilesMax ? [] : broken;
   let files = first.files;
   const flaky = [];
@@ -418,7 +418,7 @@ async function checkOpenApi() {
   const line = is.findIndex((text, index) => text !== was[index]);
   const at = line < 0 ? is.length : line;
   const output =
-    'openapi.summary.txt does not describe the code any more: run `npm run openapi`, read the difference, commit it.\n' +
+    'openapi.summary.txt no longer describes the code: run `npm run openapi`, read the difference, commit it.\n' +
     `First difference, line ${at + 1}:\n- ${was[at] ?? '(end of file)'}\n+ ${is[at] ?? '(end of file)'}\n`;
   return { ok: false, output };
 }
