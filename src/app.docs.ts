@@ -192,7 +192,7 @@ async function documentsOf(app: NestExpressApplication, env: Env): Promise<Docum
   return Object.fromEntries(Object.entries(documents).map(([path, bytes]) => [path, Buffer.from(bytes)]));
 }
 
-/** A document of a service whose proxy removes a path prefix: its server and the links of its descriptions. */
+/** Returns a document of a service whose proxy removes a path prefix: its server and the links of its descriptions. */
 function belowPrefix(document: string, { baseUrl, pathPrefix }: Env): string {
   return document
     .replace(/"servers":\s*\[\]/, `"servers": [{ "url": "${baseUrl}" }]`)
@@ -233,7 +233,7 @@ function serveSwagger(app: INestApplication, target: object): void {
   });
 }
 
-/** The guides in the order of a reader, which the list of the README has; then what they link to. */
+/** Returns the guides in reading order, which is that of the list in the README; then the pages that they link to. */
 function documentationFiles(): DocumentationFile[] {
   const inFolder = existsSync(GUIDES_FOLDER)
     ? readdirSync(GUIDES_FOLDER, { recursive: true, encoding: 'utf8' }).map((file) => file.replaceAll('\\', '/'))

@@ -105,7 +105,7 @@ export async function startInfrastructure(env: Env, report?: DatabaseReport): Pr
   }
 }
 
-/** A link by which the operator chooses a password and signs in, once, within 15 minutes. */
+/** Issues a link by which the operator chooses a password and signs in, once, within 15 minutes. */
 export async function operatorLink(env: Env): Promise<string> {
   const { makeInvitation } = await import('./modules/people/invitations.service.js');
   const { PeopleRepository } = await import('./modules/people/people.repository.js');

@@ -77,7 +77,7 @@ let stopParts: (signal: string) => Promise<void> = () => Promise.resolve();
 let stopMsMax = STOP_MS_MAX;
 let isStopping = false;
 
-/** A second signal of any kind stops the service immediately. */
+/** Stops the service in order; a second signal of any kind stops it immediately. */
 function stopProcess(signal: string): void {
   if (isStopping) process.exit(1);
   isStopping = true;

@@ -1,7 +1,7 @@
 import type { Env } from './config/env.js';
 import { type ExternalModule, loadExternalModules } from './platform/external-modules/load-external-modules.js';
 
-/** Modules of the tree that are in use, and those of `SLIPWAY_MODULES`. */
+/** Returns the modules of the tree that are in use, and those of `SLIPWAY_MODULES`. */
 export async function loadModules(env: Env): Promise<ExternalModule[]> {
   const external = await loadExternalModules(env);
   const included: ExternalModule[] = [];

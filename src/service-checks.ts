@@ -97,7 +97,7 @@ export const readinessChecks = Object.entries(NEXT_STEPS).map(([name, nextStep])
   },
 ]);
 
-/** Many services do not want clients to log in by URL, so its absence is not a warning. */
+/** Returns a line about the login by URL. Many services do not want it, so its absence is not a warning. */
 export function loginOf(env: Env): string {
   const reason = offReason(env);
   if (reason !== null) return `clients need an API key, since they cannot log in by URL: ${reason}`;

@@ -54,7 +54,7 @@ export class Supervisor {
   private readonly stopping = new AbortController();
   private reloading = Promise.resolve();
 
-  /** All workers know the internal ports from the start. */
+  /** Creates a supervisor, whose workers know all internal ports from the start. */
   static async create(env: Env, logger: Pino): Promise<Supervisor> {
     const probes = Array.from({ length: 2 * env.workers }, () => createServer().listen(0, env.internalHost));
     await Promise.all(probes.map((probe) => once(probe, 'listening')));
@@ -79,7 +79,7 @@ export class Supervisor {
   }
 
   /**
-   * The first worker starts alone: its messages explain why a start fails. Another one that does not start is started
+   * Starts the workers. The first one starts alone: its messages explain why a start fails. Another one that does not start is started
    * again.
    * @returns false when the first one did not start, or the service is to stop
    */

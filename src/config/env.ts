@@ -399,7 +399,7 @@ export class Env extends (class {} as new () => Values) {
   private limits?: AccountLimits;
   private memory?: number;
 
-  /** A copy with some settings filled in. */
+  /** Returns a copy with some settings filled in. */
   copyWith(
     changes: Partial<
       Pick<

@@ -1,4 +1,4 @@
-/** The URL a string spells, or null. Not `URL.canParse`: on Node 20 its optimised form rejects valid international hosts. */
+/** Returns the URL of a string, or null. Not `URL.canParse`: on Node 20 its optimised form rejects valid international hosts. */
 export function parseUrl(text: string, base?: string | URL): URL | null {
   try {
     return new URL(text, base);

@@ -22,7 +22,7 @@ export const PAIR_COMMAND =
   '`SMITHERY_BASE_URL={url} SMITHERY_CONNECT_BASE_URL={url} SMITHERY_UPLINK_BASE_URL={url} SMITHERY_URL={url} ' +
   'smithery mcp add --id <connectionId> -- <command>`, with a key of this service in SMITHERY_API_KEY';
 
-/** The whole of {@link PAIR_COMMAND} for one connection. @param command starts the local server; null if it is not known */
+/** Returns the complete {@link PAIR_COMMAND} for one connection. @param command starts the local server; null if it is not known */
 export function pairCommandOf(
   url: string,
   { namespace, connectionId }: { namespace: string; connectionId: string },

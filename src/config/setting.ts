@@ -21,7 +21,7 @@ export function setting<T>(name: string, parse: Parse<T>, fallback: string, doc:
   return { name, parse, fallback, doc, isSecret: false };
 }
 
-/** The value is null when the variable is not set. */
+/** Declares a setting whose value is null when its variable is not set. */
 export function optional<T>(name: string, parse: Parse<T>, doc: string, isSecret = false): Setting<T | null> {
   return { name, parse, fallback: null, doc, isSecret };
 }
@@ -109,7 +109,7 @@ export function storeUrl(...protocols: string[]): Parse<string> {
   };
 }
 
-/** An address to listen on; IPv6 with or without brackets. */
+/** Parses an address to listen on; IPv6 with or without brackets. */
 export const listenAddress: Parse<string> = (value) => value.replace(/^\[(.*)\]$/, '$1');
 
 /**
@@ -135,7 +135,7 @@ export const proxyUrl: Parse<string> = (value) => {
   throw new Error('must be a URL such as http://user:password@host:port');
 };
 
-/** Node.js itself ignores a file that it cannot read. */
+/** Rejects an unreadable file: Node.js itself would ignore it. */
 export const certificateFile: Parse<string> = (value) => {
   try {
     if (readFileSync(value, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return value;
@@ -153,7 +153,7 @@ export interface S3Place {
   region: string | null;
 }
 
-/** `s3://bucket/prefix?endpoint=https://…&region=…`; everything but the bucket may be left out. */
+/** Parses `s3://bucket/prefix?endpoint=https://…&region=…`, of which only the bucket is required. */
 export const s3Place: Parse<S3Place> = (value) => {
   const { hostname: bucket, pathname, searchParams, username } = new URL(url('s3:')(value));
   const unknown = [...searchParams.keys()].filter((name) => name !== 'endpoint' && name !== 'region');
@@ -240,7 +240,7 @@ export const addressRanges: Parse<BlockList> = (value) => {
   return list;
 };
 
-/** 16 characters or more, from those of a bearer token (RFC 6750 section 2.1). */
+/** Accepts at least 16 characters, all allowed in a bearer token (RFC 6750 section 2.1). */
 export const metricsToken: Parse<string> = (value) => {
   if (value !== 'open' && !/^[A-Za-z0-9._~+/-]{16,256}=*$/.test(value)) {
     throw new Error('must be 16 to 256 letters, digits or ._~+/-, or the word open');

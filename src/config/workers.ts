@@ -21,12 +21,12 @@ export function useWorkers(count: number): void {
   processes = count;
 }
 
-/** The share of this process in a limit of all: rounded up, so that it is never 0. */
+/** Returns the share of this process in a limit that all processes share: rounded up, so that it is never 0. */
 export function shareOf(max: number): number {
   return Math.ceil(max / processes);
 }
 
-/** The place that the supervisor gave this process; null in a process that it did not start. */
+/** Returns the place that the supervisor gave this process; null in a process that it did not start. */
 export function workerPlace(args: readonly string[]): WorkerPlace | null {
   const at = args.indexOf('--worker');
   return at < 0 ? null : (JSON.parse(args[at + 1] ?? '') as WorkerPlace);

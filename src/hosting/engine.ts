@@ -18,7 +18,7 @@ export interface Instance {
   readonly exited: Promise<InstanceExit>;
   /** @throws when the event loop does not respond within `timeoutMs` */
   ping(timeoutMs: number): Promise<void>;
-  /** Kills the program after `graceMs`. Resolves on exit. Never rejects. */
+  /** Kills the program after `graceMs`. Resolves on exit. The promise never rejects. */
   stop(graceMs: number): Promise<void>;
   kill(): void;
 }
@@ -50,7 +50,7 @@ export abstract class Engine {
    */
   abstract start(program: Program, context: EngineContext): Promise<Instance>;
 
-  /** Null if programs can run on this machine; otherwise the reason and a remedy for the operator. */
+  /** Returns null if programs can run on this machine; otherwise the reason and a remedy for the operator. */
   whyNot(): Promise<string | null> {
     return Promise.resolve(null);
   }

@@ -34,9 +34,9 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** @throws ProgramStartError when the program no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
-  /** Null when the program no longer exists. The number limits the account's programs in one process. */
+  /** Returns null when the program no longer exists. The number limits the account's programs in one process. */
   quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
-  /** Names for a log line. Never rejects. */
+  /** Returns names for a log line. The promise never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
   /** Receives observations of the runtime. Called during calls: must be fast and must not throw. */
   recordTrace(trace: Trace): void;
@@ -60,13 +60,13 @@ export class ProgramOwners implements OnModuleInit {
     return this.owners[kind];
   }
 
-  /** Never rejects. */
+  /** The promise never rejects. */
   async namesOf(ref: ProgramRef): Promise<object> {
     const names = await this.ownerOf(ref.kind).namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
   }
 
-  /** Never throws. */
+  /** This method never throws. */
   log(ref: ProgramRef, level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }): void {
     void this.namesOf(ref).then((names) => this.logger[level]({ ...entry, ...names }));
   }
@@ -75,22 +75,22 @@ export class ProgramOwners implements OnModuleInit {
 /** Sends requests to hosted programs anywhere in the service. Starts programs on demand and enforces limits. */
 export abstract class Hosting {
   /**
-   * Failures go to the handler as a HostedFailure, or as an undici error when the response breaks; never throws. Starts
+   * Sends a request to a program. Failures go to the handler as a HostedFailure, or as an undici error when the response breaks; never throws. Starts
    * the program if it is not running.
    */
   abstract dispatch(ref: ProgramRef, request: HostedRequest, handler: Dispatcher.DispatchHandler): void;
 
   abstract whyNot(engine: EngineName): Promise<string | null>;
 
-  /** Also removes the state of the owner. Never rejects. */
+  /** Stops the programs of an owner and removes their state. The promise never rejects. */
   abstract forget(ownerId: string): Promise<void>;
 
-  /** Older versions stop after their requests. Never rejects. */
+  /** Starts this version; older versions stop after their requests. The promise never rejects. */
   abstract current(ref: ProgramRef): Promise<void>;
 
   /**
    * Restarts an owner's program if its secrets or egress rules changed since the start; the old instance stops after
-   * its requests. Resets the back-off after crashes. Never rejects.
+   * its requests. Resets the back-off after crashes. The promise never rejects.
    */
   abstract renew(ownerId: string): Promise<void>;
 }
@@ -98,7 +98,7 @@ export abstract class Hosting {
 /** Callers use {@link Hosting} for programs anywhere. */
 export abstract class LocalHosting extends Hosting {
   /**
-   * Another host may start these programs: running requests get `graceMs`, then the process is killed. The caller sends
+   * Stops stateful programs, so that another host can start them: running requests get `graceMs`, then the process is killed. The caller sends
    * no more requests meanwhile; later requests start the programs again. Resolves when no such process is left. Never
    * rejects.
    */

@@ -97,7 +97,7 @@ class OutlineParser extends AcornParser {
   }
 
   /**
-   * Disabled: acorn's check is quadratic in repeated group names, and the engine checks patterns when the module runs.
+   * Does nothing: acorn's check is quadratic in repeated group names, and the engine checks patterns when the module runs.
    */
   validateRegExpPattern(): void {}
 }

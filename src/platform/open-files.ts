@@ -5,7 +5,7 @@ import type { Tuning } from '../config/tuning.js';
 const BESIDE_CLIENTS = 1_024;
 
 /**
- * Connections above the number of files that the system lets a process open are closed without a response.
+ * Checks the limit of open files: connections above this limit are closed without a response.
  *
  * @param limits text of `/proc/self/limits`
  * @returns a message with the next step; null when there are enough files, or the system does not report them

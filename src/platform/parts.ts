@@ -8,7 +8,7 @@
 import type { Abstract } from '@nestjs/common';
 import type { ModuleRef } from '@nestjs/core';
 
-/** The part under a token. @throws UnknownElementException without one */
+/** Returns the part under a token. @throws UnknownElementException without one */
 export function partOf<Part>(modules: ModuleRef, token: Abstract<Part> | symbol): Part {
   return modules.get<Part>(token, { strict: false });
 }

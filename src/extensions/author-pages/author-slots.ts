@@ -34,7 +34,7 @@ export class AuthorSlots {
     return servers.length === 0 ? null : list(servers.map((server) => needRow(address, server)));
   }
 
-  /** The tabs, and the newest release if it is not the current one. */
+  /** Shows the tabs, and the newest release if it is not the current one. */
   @PageSlot({ place: 'server', rule: 'servers:publish' })
   async overview({ person, target, address }: SlotRequest): Promise<Html | null> {
     if (!target) return null;

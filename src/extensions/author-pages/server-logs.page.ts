@@ -82,7 +82,7 @@ ${older !== undefined && html`<nav class="pages" aria-label="More requests"><spa
   };
 }
 
-/** The page fetches it again while it is open. */
+/** Renders the log of a page that fetches it again while it is open. */
 export function followedLogPage(
   address: string,
   server: OwnServer,

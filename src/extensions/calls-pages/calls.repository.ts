@@ -104,7 +104,7 @@ export interface CallCount {
   calls: number;
 }
 
-/** Requests that every client sends before and between calls. */
+/** Matches requests that every client sends before and between calls. */
 const isProtocol = (method: string) =>
   `coalesce(${method} LIKE '%/list' OR ${method} LIKE 'notifications/%'
      OR ${method} IN ('initialize', 'ping', 'server/discover', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'), false)`;
@@ -158,7 +158,7 @@ const SIDES = {
   },
 } as const;
 
-/** A boolean: Postgres estimates that half of the rows match, and chooses the join accordingly. */
+/** Compares a boolean: Postgres estimates that half of the rows match, and chooses the join accordingly. */
 const kindIs = (kind: keyof typeof SIDES) => (kind === 'server' ? 't."isServer"' : 'NOT t."isServer"');
 
 /** Reads at most `limit` of all requests, or of each target along its index. */

@@ -58,7 +58,7 @@ export function toCsv(changes: ChangeDto[]): string {
   return [names, ...lines, ''].join('\r\n');
 }
 
-/** A string that spreadsheets would treat as a formula gets a leading apostrophe. */
+/** Formats a cell of CSV. A string that spreadsheets would treat as a formula gets a leading apostrophe. */
 function cell(text: string): string {
   const literal = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(literal) ? `"${literal.replaceAll('"', '""')}"` : literal;

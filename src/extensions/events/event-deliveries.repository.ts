@@ -14,7 +14,7 @@ export interface Delivery extends Omit<ChangeEvent, 'target'> {
 export class EventDeliveriesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** They receive changes that are recorded after their first registration. */
+  /** Registers handlers. A handler receives the changes recorded after its first registration. */
   async register(handlers: Map<string, string[]>): Promise<void> {
     for (const [name, actions] of handlers) {
       await this.database.query(
@@ -77,7 +77,7 @@ export class EventDeliveriesRepository {
   }
 }
 
-/** The most deliveries first: `Module.Provider.method (2 events, last error: …)`. */
+/** Lists handlers with failed deliveries, the most deliveries first: `Module.Provider.method (2 events, last error: …)`. */
 export async function failedHandlers(database: { query<T>(sql: string): Promise<T> }): Promise<string[]> {
   const rows = await database.query<{ name: string }[]>(
     `SELECT format('%s (%s, last error: %s)', handler, CASE count(*) WHEN 1 THEN '1 event' ELSE count(*) || ' events' END,

@@ -35,7 +35,7 @@ export interface ModelOptions {
 }
 
 /**
- * The earlier calls in the prompt are the model's only memory.
+ * Generates a result. The earlier calls in the prompt are the model's only memory.
  *
  * @throws MockModelError
  */

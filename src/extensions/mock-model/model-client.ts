@@ -66,7 +66,7 @@ function toFailure(error: unknown, signal: AbortSignal): Error {
   return new MockModelError('The language model could not be reached.');
 }
 
-/** https://docs.anthropic.com/en/api/messages */
+/** Returns the dialect of https://docs.anthropic.com/en/api/messages. */
 function anthropic(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
   return {
     url: ending(url, /\/messages\/?$/, /\/v1\/?$/.test(url.pathname) ? '/messages' : '/v1/messages'),
@@ -81,7 +81,7 @@ function anthropic(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
   };
 }
 
-/** https://platform.openai.com/docs/api-reference/chat, which most other vendors serve too. */
+/** Returns the dialect of https://platform.openai.com/docs/api-reference/chat, which most other vendors serve too. */
 function openAi(url: URL, { apiKey, model }: ModelEndpoint): ModelDialect {
   return {
     url: ending(url, /\/chat\/completions\/?$/, '/chat/completions'),

@@ -5,7 +5,7 @@ export const REGISTRY_BASE = Symbol('base of the official registry');
 const DEFAULT_BASE = 'https://registry.modelcontextprotocol.io';
 
 /**
- * The URL in front of `/v0.1/servers`, from `OFFICIAL_REGISTRY_URL`. Not a setting by `defineModule`, since Zod takes 15 MB
+ * Returns the URL in front of `/v0.1/servers`, from `OFFICIAL_REGISTRY_URL`. Not a setting by `defineModule`, since Zod takes 15 MB
  * and this module is loaded by default.
  *
  * @throws StartError

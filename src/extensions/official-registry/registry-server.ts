@@ -141,7 +141,7 @@ function readPackage({ registryType, identifier, version, transport, ...remainin
   };
 }
 
-/** A value that a person must enter is in angle brackets. */
+/** Returns the words of an argument, with values that a person must enter in angle brackets. */
 function toWords({ type, name, value, default: fallback, valueHint, isRequired }: JsonObject): string[] {
   const preset = [value, fallback].find((text) => typeof text === 'string');
   const flag = type === 'named' ? textOf(name, NAME_CHARS_MAX) : '';

@@ -92,7 +92,7 @@ type Plain = string | number | bigint | boolean | Plain[] | { [key: string]: Pla
 const DEPTH_MAX = 20;
 
 /**
- * Members of an unexpected form are skipped.
+ * Yields the log records of a request, and skips members of an unexpected form.
  *
  * @throws InvalidInputError if it is not an ExportLogsServiceRequest
  */
@@ -226,7 +226,7 @@ function wireTypes(): Record<string, protobuf.Type> {
 }
 
 /**
- * Bytes become Buffers, and 64-bit numbers can be objects. Only fields that were sent are own members.
+ * Decodes protobuf. Bytes become Buffers, and 64-bit numbers can be objects. Only fields that were sent are own members.
  *
  * @throws InvalidInputError
  */

@@ -26,7 +26,7 @@ export interface RecordableConnection {
 export class RecordingsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Recording lasts 7 days. Null for a missing or simulated connection. */
+  /** Starts or stops a recording of 7 days. Returns null for a missing or simulated connection. */
   async setEnabled(
     actor: Actor,
     namespaceId: string,

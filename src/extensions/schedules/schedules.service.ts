@@ -44,7 +44,7 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
     this.worker = new JobWorker(SCHEDULES_QUEUE, run, { ...this.queue.opts, concurrency: CONCURRENCY });
   }
 
-  /** Other processes perform the runs that become due meanwhile. */
+  /** Waits for the current runs. Other processes perform the runs that become due meanwhile. */
   async beforeApplicationShutdown(): Promise<void> {
     await this.worker?.pause(true);
     await Promise.allSettled(this.running);
@@ -58,7 +58,7 @@ export class SchedulesService implements OnApplicationBootstrap, BeforeApplicati
     }));
   }
 
-  /** Unchanged schedules are not written again, so that a run that is already due is not lost. */
+  /** Writes changed schedules only, so that a run that is already due is not lost. */
   private async store(): Promise<void> {
     const stored = new Map((await this.queue.getJobSchedulers(0, -1)).map(({ key, pattern }) => [key, pattern]));
     for (const name of stored.keys()) if (!this.methods.has(name)) await this.queue.removeJobScheduler(name);

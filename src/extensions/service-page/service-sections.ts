@@ -58,7 +58,7 @@ export class ServiceSections {
     return Object.fromEntries(sections) as unknown as ServiceView;
   }
 
-  /** Never rejects. */
+  /** The promise never rejects. */
   private async refresh(name: string, load: () => Promise<unknown>): Promise<void> {
     const entry = this.readings.get(name) ?? { section: null, readAt: -Infinity, reading: null };
     this.readings.set(name, entry);
@@ -97,7 +97,7 @@ export class ServiceSections {
     return [...jobs].sort(([a], [b]) => a.localeCompare(b));
   }
 
-  /** The last backup is null before the first one, and without an embedded database. */
+  /** Reads the state of the disk. The last backup is null before the first one, and without an embedded database. */
   private async disk() {
     const { dataDir, embeddedFolder } = this.env;
     const { bavail, bsize } = await statfs(dataDir);

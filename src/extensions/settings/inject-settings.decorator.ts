@@ -16,7 +16,7 @@ export function InjectSettings(settings: ZodObject): ParameterDecorator & Proper
   return Inject(tokenOf(settings));
 }
 
-/** Each setting belongs to one module, so the names identify the object. */
+/** Returns the injection token of a settings object. Each setting belongs to one module, so the names identify the object. */
 export function tokenOf(settings: ZodObject): string {
   return `settings ${Object.keys(settings.shape).join(', ')}`;
 }

@@ -170,7 +170,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     }
   }
 
-  /** By default they include refresh tokens that outlive the session at the issuer, if it supports them. */
+  /** Returns the requested scopes. By default they include refresh tokens that outlive the session at the issuer, if it supports them. */
   private scopesAt(configuration: Configuration): string {
     const isAnnounced = configuration.serverMetadata().scopes_supported?.includes(OFFLINE);
     return this.oidcSettings.OIDC_SCOPES ?? `openid profile email${isAnnounced ? ` ${OFFLINE}` : ''}`;
@@ -183,7 +183,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
   }
 
-  /** Null if the issuer has no such address, or does not respond within 2 s. */
+  /** Returns null if the issuer has no such address, or does not respond within 2 s. */
   async signOutUrl(idToken: string | null): Promise<string | null> {
     const { buildEndSessionUrl } = await import('openid-client');
     const discovered = this.discover().catch(() => null);

@@ -24,14 +24,14 @@ export function issuerUnavailable(name: string, detail: unknown): SignInError {
   return new SignInError('unavailable', 'issuer_unavailable', title, message, { detail });
 }
 
-/** No sign-in is pending in this browser: it was finished or replaced, timed out, or began in another browser. */
+/** Returns the error for a browser without a pending sign-in: it was finished or replaced, timed out, or began in another browser. */
 export function noPendingSignIn(): SignInError {
   const message =
     'It was finished or took longer than 10 minutes, or it began in another browser. Nothing was changed.';
   return new SignInError('forbidden', 'no_pending_sign_in', 'This sign-in is no longer pending', message);
 }
 
-/** The issuer rejected the sign-in, or its response failed the checks. @param note its error code */
+/** Returns the error for a sign-in that the issuer rejected, or whose response failed the checks. @param note the issuer's error code */
 export function signInRejected(name: string, detail: unknown, note: string | undefined): SignInError {
   const message = `${name} did not confirm who you are. Start again. If it fails again, contact the operator of this service.`;
   return new SignInError('forbidden', 'sign_in_rejected', 'You are not signed in', message, { detail, note });

@@ -202,7 +202,7 @@ export class OidcSignInService implements OnModuleInit {
   }
 }
 
-/** An identity outlives the key: anyone who had a key for a moment could sign in indefinitely. */
+/** Rejects a session that began with a key: an identity outlives the key, so its holder could sign in indefinitely. */
 function keySession(): SignInError {
   return notAdmitted(
     'Sign in with your password',

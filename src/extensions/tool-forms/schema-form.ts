@@ -89,7 +89,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
     if (size > SIZE_MAX) throw new TooLargeForFormError();
   };
 
-  /** Every use of it adds to the size: many references to one large part make a large form. */
+  /** Returns a part of the schema. Every use adds to the size, since many references to one large part result in a large form. */
   const partOf = (declared: unknown): JsonObject => {
     const part = resolveRef(declared, schema);
     add(PART_SIZE * (1 + Object.keys(part).length));
@@ -203,7 +203,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
 }
 
 /**
- * Undefined if the field is left out.
+ * Returns undefined if the field is left out.
  *
  * @param faults receives the problems of single inputs: missing, not a number, not JSON
  */

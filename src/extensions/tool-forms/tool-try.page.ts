@@ -177,7 +177,7 @@ function stepOf({ progress: done, total, message }: JsonObject): Html {
   return html`<li>${typeof done === 'number' && done}${of} ${typeof message === 'string' && message}</li>`;
 }
 
-/** Their strings share {@link SHOWN_CHARS_MAX}; the whole result is then a download, up to {@link HELD_BYTES_MAX}. */
+/** Renders the parts of a result. Their strings share {@link SHOWN_CHARS_MAX}; a longer result is a download, up to {@link HELD_BYTES_MAX}. */
 function partsOf(result: JsonObject): Html {
   let charsLeft = SHOWN_CHARS_MAX;
   let isCut = false;

@@ -48,7 +48,7 @@ export class TriggersService {
     private readonly tuning: Tuning,
   ) {}
 
-  /** Empty for a server without triggers. @throws ResourceNotFoundError, UpstreamFailure */
+  /** Lists triggers; none for a server that does not support them. @throws ResourceNotFoundError, UpstreamFailure */
   async list(caller: Caller, { namespace, id }: ConnectionRef): Promise<TriggerDto[]> {
     const channel = await this.connections.channel(caller, `${namespace}/${id}`, { readOnly: true });
     return (await triggersOf(channel, this.tuning.upstreamCallTimeoutMs)) ?? [];
@@ -111,7 +111,7 @@ export class TriggersService {
   }
 }
 
-/** Null for a server without triggers. @throws UpstreamFailure */
+/** Returns null for a server without triggers. @throws UpstreamFailure */
 async function triggersOf(channel: Requests, timeoutMs: number): Promise<TriggerDto[] | null> {
   const triggers: TriggerDto[] = [];
   let pages = 0;

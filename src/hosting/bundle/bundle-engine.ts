@@ -109,7 +109,7 @@ class BundleInstance implements Instance {
     this.exited = new Promise((resolve) => (this.leave = resolve));
   }
 
-  /** Always resolves: a bundle has no event loop of its own; each session is watched separately. */
+  /** Resolves in any case: a bundle has no event loop of its own; each session is watched separately. */
   ping(): Promise<void> {
     return Promise.resolve();
   }

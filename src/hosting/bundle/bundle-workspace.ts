@@ -35,7 +35,7 @@ interface BundleNetwork {
   fd: number;
   port: number;
   socket: Server;
-  /** Closes the descriptor; the namespace ends with its last process. Never rejects. */
+  /** Closes the descriptor; the namespace ends with its last process. The promise never rejects. */
   close(): Promise<void>;
 }
 
@@ -115,7 +115,7 @@ export class BundleWorkspace {
     return joined ? { ...launch, fds: [joined.network.fd] } : launch;
   }
 
-  /** Never rejects. */
+  /** The promise never rejects. */
   async close(): Promise<void> {
     const { joined } = this.parts;
     await joined?.egress.close();
@@ -143,7 +143,7 @@ async function openProxy(
 }
 
 /**
- * Only a process inside the namespace can open a socket there, so a short-lived process does.
+ * Opens the socket of the proxy with a short-lived process, since only a process inside the namespace can open a socket there.
  *
  * @throws Error with the output of that process
  */
@@ -177,7 +177,7 @@ async function openBundleNetwork(): Promise<BundleNetwork> {
   }
 }
 
-/** Loopback addresses bypass the proxy. */
+/** Returns the variables of the proxy, which loopback addresses bypass. */
 function proxyEnv(port: number): Record<string, string> {
   const proxy = `http://127.0.0.1:${port}`;
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];

@@ -28,7 +28,7 @@ export class SessionUsage {
 
   constructor(private readonly pid: number | undefined) {}
 
-  /** Null where the system does not report it, or after the exit. */
+  /** Returns null where the system does not report it, or after the exit. */
   readUsage(): Usage | null {
     const now = performance.now();
     if (now < this.goodUntil) return this.last;
@@ -40,7 +40,7 @@ export class SessionUsage {
 }
 
 /**
- * Threads above 1,024, which an owner with its own account cannot have, are not searched for children, at 10 µs each.
+ * Measures a process and its children. It does not search threads above 1,024, which an owner with its own account cannot have: each costs 10 µs.
  * Synchronous: nothing may run between the sample and its evaluation.
  */
 function usageOf(pid: number | undefined): Usage | null {

@@ -95,7 +95,7 @@ async function readManifest(zip: ZipArchive): Promise<BundleManifest & { entryPo
 }
 
 /**
- * `${__dirname}` is the unpacked bundle, `${user_config.x}` the caller's value, a secret of that name, or the
+ * Returns the command with its placeholders replaced: `${__dirname}` is the unpacked bundle, `${user_config.x}` the caller's value, a secret of that name, or the
  * manifest's default (MCPB manifest 0.3), in which `${HOME}`, `${DESKTOP}`, `${DOCUMENTS}` and `${DOWNLOADS}` are
  * `home` and folders in it.
  *
@@ -130,7 +130,7 @@ export function commandFor(
   };
 }
 
-/** Values as strings: for an option with `multiple` any number, otherwise at most one. */
+/** Returns the values of an option as strings: any number with `multiple`, otherwise at most one. */
 function valuesOf(
   userConfig: Record<string, unknown>,
   query: URLSearchParams,
@@ -157,7 +157,7 @@ function valuesOf(
   );
 }
 
-/** A list is sent as one JSON string, like every structured value, or as several values. */
+/** Parses a list, which is sent as one JSON string, like every structured value, or as several values. */
 function listIn(text: string): string[] {
   const list = text.startsWith('[') ? jsonIn(text) : undefined;
   return Array.isArray(list) ? list.map((item) => textsOf(item)[0] ?? '') : [text];

@@ -61,12 +61,12 @@ export class HostDirectory implements OnModuleInit {
     this.suspects.set(id, performance.now() + SUSPECT_MS);
   }
 
-  /** The next caller reads the list again, unless the database is unavailable. */
+  /** Drops the list: the next caller reads it again, unless the database is unavailable. */
   forget(): void {
     this.lists.expire('all');
   }
 
-  /** A host joined or left: drops the list in every process. */
+  /** Drops the list in every process, after a host joined or left. */
   changed(): void {
     this.forget();
     this.pubSub.publish('hosting.hosts', {});

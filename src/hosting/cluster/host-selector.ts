@@ -50,7 +50,7 @@ export class HostSelector {
     throw await this.noHost(ref, hosts, choosing);
   }
 
-  /** Null when some host offers the engine. @throws the database's error */
+  /** Returns null when some host offers the engine. @throws the database's error */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
     const hosts = await this.hostDirectory.live();
     const reachable = hosts.filter(({ id, url }) => url !== null || id === this.processRegistry.id);
@@ -137,7 +137,7 @@ export function ranked<Host extends { id: string }>(ownerId: string, hosts: read
     .map(({ host }) => host);
 }
 
-/** FNV-1a, then the finalizer of MurmurHash3, which spreads names that differ in one character. 32 bits. */
+/** Returns 32 bits of FNV-1a and the finalizer of MurmurHash3, which spreads names that differ in one character. */
 function weightOf(name: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);

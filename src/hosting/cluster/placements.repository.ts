@@ -17,7 +17,7 @@ export interface Claimant {
 export class PlacementsRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** Null when the program never ran. */
+  /** Returns null when the program never ran. */
   async find(ownerId: string): Promise<Placement | null> {
     const [row] = await this.database.query<Placement[]>(
       `SELECT CASE WHEN ${ownerLives('held', 'host_id')} THEN held.host_id END AS "hostId", held.data_id AS "dataId"
@@ -49,7 +49,7 @@ export class PlacementsRepository {
     await this.database.query('DELETE FROM hosting_placements WHERE owner_id = $1', [ownerId]);
   }
 
-  /** The state of the programs stays where it is. */
+  /** Deletes the placements of a host, and leaves the state of its programs in place. */
   async releaseAll(hostId: string): Promise<void> {
     await this.database.query('UPDATE hosting_placements SET host_id = NULL, epoch = NULL WHERE host_id = $1', [
       hostId,

@@ -32,7 +32,7 @@ export class DataFolder {
 
   constructor(private readonly env: Env) {}
 
-  /** Created on first use. @throws the file system's error, and Error when the file holds something else */
+  /** Returns the id, which is created on first use. @throws the file system's error, and Error when the file holds something else */
   async id(): Promise<string> {
     if (this.cachedId !== null) return this.cachedId;
     const folder = path.join(this.env.dataDir, 'hosting');
@@ -63,7 +63,7 @@ export class Placements implements OnModuleInit {
     await this.pubSub.subscribe('hosting.placed', ({ ownerId }) => this.forgetCached(ownerId));
   }
 
-  /** Null when the program never ran. @throws the database's error */
+  /** Returns null when the program never ran. @throws the database's error */
   find(ownerId: string): Promise<Placement | null> {
     return this.cache.get(ownerId);
   }
@@ -72,14 +72,14 @@ export class Placements implements OnModuleInit {
     this.cache.drop(ownerId);
   }
 
-  /** True while the program may run in this process. */
+  /** Returns true while the program may run in this process. */
   isMine(ownerId: string): boolean {
     const { epoch } = this.processRegistry;
     return epoch !== null && this.ownEpochs.get(ownerId) === epoch;
   }
 
   /**
-   * Concurrent calls share one statement.
+   * Claims a program for this host. Concurrent calls share one statement.
    *
    * @param clear removes state of the program from this host's data folder, when the program has since run with another
    * folder, or never ran
@@ -115,7 +115,7 @@ export class Placements implements OnModuleInit {
     await this.placementsRepository.releaseAll(this.processRegistry.id);
   }
 
-  /** Programs of this host without a placement: their owner was deleted, and the message about it was lost. */
+  /** Returns programs of this host without a placement: their owner was deleted, and the message about the deletion was lost. */
   async takenAway(): Promise<string[]> {
     const { epoch } = this.processRegistry;
     const before = [...this.ownEpochs.keys()];

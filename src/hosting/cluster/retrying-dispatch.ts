@@ -128,7 +128,7 @@ export class RetryingDispatch extends ForwardedRequest implements AttemptHandler
   }
 }
 
-/** Any other error comes from the database, which holds the placements. */
+/** Converts an error of the placements: errors of other types come from the database that holds them. */
 export function placementFailure(error: unknown): HostedFailure {
   if (error instanceof HostedFailure) return error;
   const message = 'The process that runs this program cannot be determined right now: try again in a moment.';

@@ -12,7 +12,7 @@ const ATTEMPT_MS = 1_300;
 const ATTEMPTS = 2;
 
 /**
- * An HTTP proxy on a unix socket (a path of at most 107 bytes) or on a listening socket, as workerd uses one
+ * Opens an HTTP proxy on a unix socket (a path of at most 107 bytes) or on a listening socket, as workerd uses one
  * (`globalOutbound` is `external` with `http = (style = proxy)`). Dials public addresses, whatever EGRESS_ALLOW says,
  * and those that `internal` opens.
  *
@@ -31,7 +31,7 @@ export function openEgress(
 }
 
 /**
- * Not by `dns.lookup`, which occupies one of four libuv threads per name: a program that looks up names with silent
+ * Returns a resolver that does not use `dns.lookup`, which occupies one of four libuv threads per name: a program that looks up names with silent
  * servers would block all programs. Ignores the hosts file, whose names are internal.
  */
 function publicNames(): ResolveHost {

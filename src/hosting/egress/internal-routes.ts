@@ -69,7 +69,7 @@ function isInternal(address: string): boolean {
   return addressKind(address) !== 'public';
 }
 
-/** The name is resolved again every minute while the test is used. */
+/** Returns a test for addresses of a host, whose name is resolved again every minute while the test is used. */
 function addressesOf(host: string): (address: string) => boolean {
   if (isIP(host) !== 0) {
     const canonical = canonicalAddress(host);

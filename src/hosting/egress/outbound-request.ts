@@ -73,7 +73,7 @@ export function requireWebSocket({ headers }: IncomingMessage): void {
 }
 
 /**
- * True when the far side accepted: both sockets then carry frames. False for any other response, which closes both.
+ * Returns true when the far side accepted: both sockets then carry frames. False for any other response, which closes both.
  *
  * @throws the error of the far socket; OutboundError (504) without a response for `idleMs`. The far socket is closed
  * then
@@ -101,7 +101,7 @@ export async function upgradeOut(upgrade: Upgrade, limits: ProxyLimits): Promise
 }
 
 /**
- * Body of the outgoing request: a request without one has `Content-Length: 0` or neither header; one with a body has
+ * Returns the body of the outgoing request: a request without one has `Content-Length: 0` or neither header; one with a body has
  * its length or is chunked.
  */
 function outgoing(
@@ -150,7 +150,7 @@ function handshake({ url, req, near, far }: Upgrade, { idleMs, headerBytes }: Pr
 }
 
 /**
- * The object has no prototype: `__proto__` is an ordinary header name.
+ * Returns forwarded headers without a prototype: `__proto__` is an ordinary header name.
  *
  * @param encode converts values to one character per byte, as headers are written
  */

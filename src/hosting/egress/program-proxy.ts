@@ -112,7 +112,7 @@ export class ProgramProxy {
     return proxy;
   }
 
-  /** Never rejects. */
+  /** The promise never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
@@ -225,7 +225,7 @@ export class ProgramProxy {
     }
   }
 
-  /** Waiting requests are limited by the sockets. */
+  /** Runs `work` in a slot. The number of sockets limits the waiting requests. */
   private async inSlot(work: () => Promise<void>, host: string): Promise<void> {
     try {
       await this.slots.run([], work);
@@ -273,7 +273,7 @@ function hostOf(url: string): string {
   return parseUrl(url)?.hostname ?? '';
 }
 
-/** A response object for a socket that the server has detached; the socket closes after it. */
+/** Returns a response object for a socket that the server has detached; the socket closes after the response. */
 function createResponse(req: IncomingMessage, socket: Socket): ServerResponse {
   const res = new ServerResponse(req);
   res.shouldKeepAlive = false;

@@ -58,7 +58,7 @@ export class HostedChannelsService {
     return new HostedAuthAdapter(new HostedDispatcher(this.hosting, ref, this.host), url, name);
   }
 
-  /** The first call starts the program. */
+  /** Returns a channel to a program, which the first call starts. */
   channelTo(
     ref: ProgramRef,
     { mcpPath, name, headers = {}, query = [], bearer, sessionsOf, isScan }: HostedCall,
@@ -92,7 +92,7 @@ export class HostedChannelsService {
   }
 }
 
-/** Placeholder URL of a program, different for each version. Nothing connects to it. */
+/** Returns a placeholder URL of a program, different for each version. Nothing connects to this URL. */
 export function hostedAddress({ id }: ProgramRef, path: string): URL {
   return new URL(path, `https://${id}.hosted.invalid`);
 }

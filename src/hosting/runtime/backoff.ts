@@ -28,7 +28,7 @@ export class Backoff {
     return now - this.crashedAt > REMEMBER_MS;
   }
 
-  /** The rest in milliseconds; 0 when the version may be started. */
+  /** Returns the remaining milliseconds; 0 when the version can be started. */
   restMs(now: number): number {
     return this.crashes === 0 ? 0 : Math.max(0, this.restsUntil - now);
   }

@@ -98,7 +98,7 @@ export class HostedCall extends ForwardedRequest implements Dispatcher.DispatchH
     }
   }
 
-  /** A response in progress is cut off. */
+  /** Fails the call, and cuts off a response in progress. */
   fail(error: HostedFailure): void {
     if (!this.isEnded && !error.mayHaveRun) this.host.countRefusal(error);
     this.finish({ error, outcome: error.outcome });

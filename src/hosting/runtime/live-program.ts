@@ -152,7 +152,7 @@ export class LiveProgram {
     this.traces.reportOutcome(trace);
   }
 
-  /** Called again, it may shorten the wait. Never rejects. */
+  /** Stops the program after its requests. Another call can shorten the wait. The promise never rejects. */
   async drain(withinMs: number): Promise<void> {
     await this.settled;
     if (!this.acceptsCalls) {
@@ -164,7 +164,7 @@ export class LiveProgram {
     return this.stop();
   }
 
-  /** Kills the program after `graceMs`. Never rejects. */
+  /** Kills the program after `graceMs`. The promise never rejects. */
   async stop(graceMs = STOP_GRACE_MS): Promise<void> {
     if (this.state === 'gone') return;
     this.state = 'stopping';
@@ -177,7 +177,7 @@ export class LiveProgram {
     return this.gone;
   }
 
-  /** The request that caused the kill fails with the exceeded limit, the others with a retryable error. */
+  /** Kills the program. The request that caused this fails with the exceeded limit, the others with a retryable error. */
   kill(reason: KillReason, guilty: HostedCall | null): void {
     if (this.state === 'gone' || this.isKilled) return;
     this.isKilled = true;

@@ -41,7 +41,7 @@ export class LivePrograms {
   }
 
   /**
-   * At the limit, the account's longest idle program is stopped. A new version is not counted while the one it replaces
+   * Admits a program. At the limit, the account's longest idle program is stopped. A new version is not counted while the one it replaces
    * runs.
    *
    * @throws ProgramBusyError when no program is idle
@@ -68,7 +68,7 @@ export class LivePrograms {
     return numbers;
   }
 
-  /** Where the system provides it: 30 µs a program. */
+  /** Returns the memory of all programs where the system reports it, which takes 30 µs per program. */
   memoryMb(): number {
     return this.all.reduce((sum, { figures }) => sum + (figures?.anonMb() ?? 0), 0);
   }
@@ -96,7 +96,7 @@ export class LivePrograms {
   }
 }
 
-/** Programs with streams come last. */
+/** Sorts idle programs by idle time; programs with streams come last. */
 export function idleLongest<T extends Pick<LiveProgram, 'isIdle' | 'hasStreams' | 'idleSince'>>(
   programs: readonly T[],
 ): T | undefined {

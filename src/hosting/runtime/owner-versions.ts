@@ -19,7 +19,7 @@ export class OwnerVersions {
     return this.accepting.findLast((program) => program.ref.id === id);
   }
 
-  /** A past version is replaced by the current one, unless the past one still accepts requests. */
+  /** Returns the current version in place of a past one, unless the past one still accepts requests. */
   versionFor(ref: ProgramRef): ProgramRef {
     if (!this.past.has(ref.id)) return this.follow(ref);
     return this.accepting.some((program) => program.ref.id === ref.id) ? ref : this.current;
@@ -38,7 +38,7 @@ export class OwnerVersions {
     this.backoff = new Backoff();
   }
 
-  /** True when nothing of it runs or must be remembered. */
+  /** Returns true when nothing of it runs or must be remembered. */
   isForgettable(now: number): boolean {
     return this.programs.size === 0 && this.backoff.isOver(now);
   }

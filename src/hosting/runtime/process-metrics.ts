@@ -7,7 +7,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 const BESIDE_SHARE = 0.1;
 
 export interface CpuAccount {
-  /** CPU time so far, in ms. */
+  /** Returns the CPU time so far, in ms. */
   used(): number;
 }
 
@@ -58,7 +58,7 @@ export class CpuMeter {
     return elapsed === 0 ? 0 : delta / elapsed;
   }
 
-  /** The free tenth of a core is not included. */
+  /** CPU time without the free tenth of a core. */
   get besideMs(): number {
     return this.beside;
   }
@@ -84,7 +84,7 @@ export class ProcessMetrics {
     private readonly status: number,
   ) {}
 
-  /** Null where the system does not provide it (not Linux, no schedstat), or after the exit. */
+  /** Returns null where the system does not provide it (not Linux, no schedstat), or after the exit. */
   static open(pid: number | null): ProcessMetrics | null {
     if (pid === null) return null;
     const schedstat = opened(`/proc/${pid}/schedstat`);
@@ -99,7 +99,7 @@ export class ProcessMetrics {
     return ran && waited ? { ranMs: Number(ran) / 1e6, waitedMs: Number(waited) / 1e6 } : null;
   }
 
-  /** Mapped files are not counted. Null after the exit. */
+  /** Returns the memory without mapped files; null after the exit. */
   anonMb(): number | null {
     const kilobytes = /^RssAnon:\s+(\d+)/m.exec(this.read(this.status) ?? '')?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) / 1_024;

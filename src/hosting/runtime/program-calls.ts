@@ -38,7 +38,7 @@ export class ProgramCalls {
     return this.streams.size;
   }
 
-  /** Above the limit, fails the request and returns false. */
+  /** Adds a call. Above the limit, it fails the request and returns false. */
   admit(call: HostedCall): boolean {
     const { isStream } = call.request;
     const isFull = isStream ? this.streams.size >= STREAMS_MAX : this.calls.size >= this.concurrency;

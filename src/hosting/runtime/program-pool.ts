@@ -86,7 +86,7 @@ export class ProgramPool {
     await rm(join(this.services.stateRoot, ownerId), { recursive: true, force: true, maxRetries: 3 });
   }
 
-  /** See {@link LocalHosting.endStateful}. Never rejects. */
+  /** See {@link LocalHosting.endStateful}. The promise never rejects. */
   async endStateful(graceMs: number): Promise<void> {
     const programs = this.services.population.all.filter(({ ref }) => ref.isStateful);
     await Promise.all(programs.map((program) => (graceMs > 0 ? program.drain(graceMs) : program.stop(0))));
@@ -97,7 +97,7 @@ export class ProgramPool {
     return (await namesIn(this.services.stateRoot)).filter((name) => isUUID(name));
   }
 
-  /** Takes at most 5 s. Never rejects. */
+  /** Takes at most 5 s. The promise never rejects. */
   async close(): Promise<void> {
     this.isClosing = true;
     this.sweeper.stop();

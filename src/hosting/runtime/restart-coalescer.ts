@@ -12,7 +12,7 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
     .digest('base64url');
 }
 
-/** True even when unknown, since restarting is safer than keeping a revoked secret. */
+/** Returns true even when unknown, since restarting is safer than keeping a revoked secret. */
 export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
     .ownerOf(ref.kind)

@@ -24,7 +24,7 @@ export class RunDirs {
     this.base = folder.length > BASE_CHARS_MAX ? '/tmp' : folder;
   }
 
-  /** Its parent is passable but not readable for others, since programs run as other accounts. */
+  /** Creates a directory. Its parent is passable but not readable for others, since programs run as other accounts. */
   async make(): Promise<string> {
     const prefix = `${PREFIX}${process.pid}-${startOf(process.pid) ?? '0'}-`;
     this.root ??= mkdtemp(join(this.base, prefix)).then(async (root) => {
@@ -36,14 +36,14 @@ export class RunDirs {
     return folder;
   }
 
-  /** Never rejects: the next process that starts removes the leftovers. */
+  /** Removes a directory. The promise never rejects: the next process that starts removes the leftovers. */
   async remove(folder: string): Promise<void> {
     await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch((error: unknown) =>
       this.logger.warn({ msg: 'the directory of an exited program could not be removed', err: error }),
     );
   }
 
-  /** Folders of exited processes may contain secrets. Never rejects. */
+  /** Removes directories of exited processes, which can contain secrets. The promise never rejects. */
   async removeStale(): Promise<void> {
     const names = await readdir(this.base).catch(() => []);
     for (const name of names) {
@@ -56,7 +56,7 @@ export class RunDirs {
     }
   }
 
-  /** Never rejects. */
+  /** The promise never rejects. */
   async close(): Promise<void> {
     const root = await this.root?.catch(() => null);
     if (root) await this.remove(root);
@@ -64,7 +64,7 @@ export class RunDirs {
   }
 }
 
-/** The start time detects reused ids. */
+/** Returns true while the process runs. The start time detects reused ids. */
 function isAlive(pid: number, startedAt: string): boolean {
   const start = startOf(pid);
   if (start !== null) return start === startedAt;
@@ -76,7 +76,7 @@ function isAlive(pid: number, startedAt: string): boolean {
   }
 }
 
-/** The time is in ticks since boot; null after the exit, or where the system does not provide it. */
+/** Returns the start time in ticks since boot; null after the exit, or where the system does not report it. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -41,7 +41,7 @@ export function collateralError(): ProgramCrashedError {
   );
 }
 
-/** Memory is exhausted by all requests together. */
+/** Returns the error for memory that all requests together have exhausted. */
 export function overMemory(memoryMb: number): LimitExceededError {
   return new LimitExceededError(
     'exceededMemory',
@@ -73,7 +73,7 @@ export function whenGone({ reason }: InstanceExit, { memoryMb }: ProgramLimits):
   return new ProgramCrashedError(`The program crashed while it worked on the request, which may have run. ${IN_LOG}`);
 }
 
-/** The program runs on after it has closed the connection. */
+/** Returns the error for a program that continues after it has closed the connection. */
 export function noAnswer(): ProgramCrashedError {
   return new ProgramCrashedError(
     'The program closed the connection without a response. The request may have run: try again.',

@@ -9,7 +9,7 @@ import { isUUID } from 'class-validator';
 const UNUSED_MS = 7 * 86_400_000 + 2 * 3_600_000;
 
 /**
- * A running program removes its expired sessions by itself; those of a stopped one would remain.
+ * Removes expired sessions of stopped programs. A running program removes its own.
  *
  * @param root parent of the folders, one for each owner
  * @param now time that decides what is old
@@ -28,7 +28,7 @@ export async function removeUnusedState(
   }
 }
 
-/** True also if something disappeared during the check. */
+/** Returns true if the directory is in use, including when something disappeared during the check. */
 async function isUsed(folder: string, since: number): Promise<boolean> {
   try {
     if ((await stat(folder)).mtimeMs > since) return true;

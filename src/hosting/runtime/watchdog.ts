@@ -74,7 +74,7 @@ class Watch {
 
   constructor(private readonly program: LiveProgram) {}
 
-  /** False when the program no longer needs watching. */
+  /** Returns false when the program no longer needs watching. */
   check(): boolean {
     const { program } = this;
     const { calls, figures, limits, instance } = program;

@@ -53,7 +53,7 @@ const ALONE = ['--pid', '--fork', '--kill-child'];
 /** First process of a process namespace with the host's files: it reaps the others, and all end with it. */
 const INIT = 'exec 3<&-; "$@"; exit';
 
-/** Applies every measure to the command `true`. Never rejects. */
+/** Applies every measure to the command `true`. The promise never rejects. */
 export async function probeIsolation(run: Run = runTool, uid = process.getuid?.() ?? -1): Promise<Isolation> {
   const isRoot = uid === 0;
   const space = isRoot ? [] : USER_SPACE;
@@ -148,7 +148,7 @@ function entering({ tree, workDir }: NonNullable<Wrapping['root']>): string[] {
 export const OWNER_PROCESSES_MAX = 1_024;
 
 /**
- * Limits of open files and of the size of one file (bytes): enough for 1,000 concurrent sessions on disk, and no file
+ * Returns limits of open files and of the size of one file (bytes): enough for 1,000 concurrent sessions on disk, and no file
  * fills the disk.
  */
 function limitsOf(dataBytes: number): string[] {

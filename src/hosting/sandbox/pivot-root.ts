@@ -108,7 +108,7 @@ export async function makePivotRoot({ dir, folders, runtime, scratchMb, hidden }
 }
 
 /**
- * Links for names that libraries expect, and those of the tools that run between the change of root and the program.
+ * Creates links for names that libraries expect, and those of the tools that run between the change of root and the program.
  */
 async function link(dir: string, tree: string): Promise<void> {
   await symlink('/proc/self/fd', path.join(tree, 'dev/fd'));

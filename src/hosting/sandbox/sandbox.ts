@@ -93,7 +93,7 @@ export class Sandbox {
     return { level, measures: measures as Record<IsolationMeasure, string> };
   }
 
-  /** Null when modules may run here; otherwise a message with the missing measures, the reasons, and a remedy. */
+  /** Returns null when modules may run here; otherwise a message with the missing measures, the reasons, and a remedy. */
   async whyNot(): Promise<string | null> {
     const lacking = await this.describeMissing(REQUIRED[this.env.hostingIsolation]);
     if (lacking === null) return null;
@@ -108,7 +108,7 @@ export class Sandbox {
     return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;
   }
 
-  /** Null where {@link Confinement.network} may be a path. */
+  /** Returns null where {@link Confinement.network} may be a path. */
   async whyNoProxyNetwork(): Promise<string | null> {
     return (await this.isolation()).whyNoProxyNetwork;
   }
@@ -117,7 +117,7 @@ export class Sandbox {
     return (await this.isolation()).missing['own-files'] === null;
   }
 
-  /** Root tree of a program, whose folder must exist; null without `own-files`. @throws file system errors */
+  /** Returns the root tree of a program, whose directory must exist; null without `own-files`. @throws file system errors */
   async ownRoot(plan: Omit<PivotRootPlan, 'hidden'>): Promise<PivotRoot | null> {
     if (!(await this.hasOwnFiles())) return null;
     return makePivotRoot({ ...plan, hidden: [this.env.dataDir, process.cwd()] });
@@ -222,14 +222,14 @@ export class HeldFiles {
     return `/proc/self/fd/${this.first + this.open.length - 1}`;
   }
 
-  /** Call it after the spawn, successful or not. Never rejects. */
+  /** Call it after the spawn, successful or not. The promise never rejects. */
   async release(): Promise<void> {
     for (const file of this.open.splice(0)) await file.close().catch(() => undefined);
   }
 }
 
 /**
- * The wrappers run as this service, and a tenant's `PATH`, `LD_PRELOAD` or shell function would make them run the
+ * Prepares the variables of a program. The wrappers run as this service, and a tenant's `PATH`, `LD_PRELOAD` or shell function would make them run the
  * tenant's code, so the variables pass under neutral names. A shell inside all wrappers restores the names; a name that
  * the shell refuses is omitted with a message.
  */

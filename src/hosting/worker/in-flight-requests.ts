@@ -17,14 +17,14 @@ export class InFlight {
     return this.open.size === 1 ? [...this.open.keys()][0] : null;
   }
 
-  /** The response of the invocation was cut off just before the exit. Null for none or several. */
+  /** Invocation whose response was cut off just before the exit; null for none or several. */
   get onlyLost(): string | null {
     const since = performance.now() - BROKEN_MS;
     const lost = new Set([...this.open.keys(), ...this.broken.filter(({ at }) => at >= since).map(({ id }) => id)]);
     return lost.size === 1 ? [...lost][0] : null;
   }
 
-  /** False for an id that the code made up. */
+  /** Returns false for an id that the code made up. */
   isKnown(id: string): boolean {
     return this.open.has(id) || this.ended.has(id);
   }

@@ -176,7 +176,7 @@ export class ProgramLog {
   }
 }
 
-/** An exception that is both thrown and reported occurs twice with one time. */
+/** Removes duplicates: an exception that is both thrown and reported occurs twice with one time. */
 function dedupe(exceptions: TraceException[]): TraceException[] {
   const keys = new Set<string>();
   return exceptions.filter(({ at, name, message }) => {
@@ -190,7 +190,7 @@ function firstOf<T>(items: Set<T>): T {
   return first;
 }
 
-/** Long lines by their beginning and length. */
+/** Returns the key of a line; long lines are compared by their beginning and length. */
 function keyOf({ level, message }: TraceLine): string {
   return `${level} ${message.length} ${message.slice(0, 256)}`;
 }

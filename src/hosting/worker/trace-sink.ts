@@ -20,7 +20,7 @@ export interface TailItem {
 }
 
 /**
- * Only that program's workerd reaches the socket, so reports always belong to it; malformed ones are refused.
+ * Opens a socket for the reports of one program. Only the workerd of this program reaches it; malformed reports are rejected.
  *
  * @returns function to close it with its connections; never rejects
  * @throws the error of `listen`

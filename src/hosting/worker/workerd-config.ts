@@ -97,7 +97,7 @@ export default opened.worker;
 export const McpSession = opened.McpSession;
 `;
 
-/** All characters except plain letters become bytes, since the language has no \\u. */
+/** Quotes a string. Characters other than plain letters become bytes, since the language has no \\u. */
 export function quoteCapnp(text: string): string {
   const bytes = [...Buffer.from(text)].map((byte) => {
     const character = String.fromCharCode(byte);

@@ -188,7 +188,7 @@ const KILLED =
   'later; the operator of this service has the log of the kernel.';
 
 /**
- * A process that was killed from outside, as Linux does when the machine's memory runs out, is spawned a second time.
+ * Waits until the process listens. A process that was killed from outside, as Linux does when memory runs out, is spawned a second time.
  *
  * @throws ProgramStartError with its output, when it exits before or on timeout
  */

@@ -121,7 +121,7 @@ function read(stream: Readable, onLine: (line: string) => void): void {
 }
 
 /**
- * A line of the code has a numeric time and no source; workerd's own have a source, which the code cannot forge, since
+ * Parses a line of output. A line of the code has a numeric time and no source; workerd's own have a source, which the code cannot forge, since
  * its output is the text of a message. Lines that are not JSON come from V8 or the allocator.
  *
  * @param now time of lines printed while the module loads, which have none
@@ -146,7 +146,7 @@ function saysOutOfMemory(message: string): boolean {
 }
 
 /**
- * The error of the code with its position, and no internals of workerd or this host. Null for a line unrelated to the
+ * Returns the error of the code with its position, without internals of workerd or this host; null for a line unrelated to the
  * code.
  */
 function forAuthor(message: string): string | null {

@@ -136,7 +136,7 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * List changes of all connections, resource updates of the connections in the filter, and log messages of those in
+   * Listens to list changes of all connections, resource updates of the connections in the filter, and log messages of those in
    * which the caller has its own sessions.
    */
   async listen(
@@ -188,7 +188,7 @@ export class AggregateChannel implements Channel {
     await Promise.all([...this.profiles.keys()].map((key) => this.release(key)));
   }
 
-  /** In search mode, errors of the arguments are tool results, which reach the model. */
+  /** Calls a tool. In search mode, errors of the arguments are tool results, which reach the model. */
   private callTool(call: McpCall, params: string | undefined): Promise<McpReply> {
     const { name } = JSON.parse(params ?? '{}') as { name?: unknown };
     return this.callName(call, 'tool', name, (tool) => withMember(params ?? '{}', 'name', JSON.stringify(tool)));
@@ -247,7 +247,7 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * Goes to one connection after another, newest first, until one does not reply that the method or the params are
+   * Calls one connection after another, newest first, until one does not reply that the method or the params are
    * unknown, which both mean that nothing ran.
    */
   private async tryMembers(call: McpCall): Promise<McpReply> {
@@ -313,7 +313,7 @@ export class AggregateChannel implements Channel {
   }
 
   /**
-   * A legacy upstream sends requests during a call, which only some callers can answer, and log messages by the level
+   * Returns the profile of a call. A legacy upstream sends requests during a call, which only some callers can answer, and log messages by the level
    * of a session.
    */
   private async profileFor(
@@ -342,7 +342,7 @@ export class AggregateChannel implements Channel {
   }
 }
 
-/** Input responses alone come with a new call. */
+/** Returns true if the params continue a call: input responses alone come with a new call. */
 function isContinued(params: string | undefined): boolean {
   if (!params?.includes('"requestState"') && !params?.includes('"inputResponses"')) return false;
   const members = membersOf(params);

@@ -157,14 +157,14 @@ export class MemberEvents {
     }
   }
 
-  /** Never rejects. */
+  /** The promise never rejects. */
   async close(): Promise<void> {
     await Promise.allSettled([...this.followed.values()].map(async (following) => (await following).close()));
   }
 }
 
 /**
- * Until closed, and again whenever the stream has closed. Every resource then counts as updated, since updates in
+ * Listens to a connection until closed, and again whenever its stream has closed. Every resource is then reported as updated, since updates in
  * between were lost.
  *
  * @throws the error of the first attempt

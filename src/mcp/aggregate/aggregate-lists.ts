@@ -115,7 +115,7 @@ export class AggregateLists {
   }
 
   /**
-   * The items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed connections,
+   * Lists the items of up to 100 connections, newest connection first. `_meta["slipway/failed"]` reports failed connections,
    * `_meta["slipway/shadowed"]` shadowed items ({@link MemberNames}), `_meta["slipway/left-out"]` items that clients
    * would reject, with the reason of each.
    */
@@ -199,7 +199,7 @@ export class AggregateLists {
   }
 }
 
-/** The connection's own URI if the page covers the tools of all connections and no other connection has it. */
+/** Returns a connection's own URIs if the page covers the tools of all connections and no other connection has them. */
 function listedAppUris(
   gathered: GatheredItems[],
   { members, isCut }: AggregateMembers,

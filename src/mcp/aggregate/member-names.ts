@@ -83,7 +83,7 @@ export class MemberNames {
     return names;
   }
 
-  /** The longest id comes first; a name with dots has at most one reading. Empty when no id matches. */
+  /** Returns possible readings of a name, longest id first. A name with dots has at most one; none if no id matches. */
   read(name: string): Reading[] {
     const [dotted] = this.readings(name, '.');
     return dotted ? [dotted] : this.readings(name, '__');
@@ -111,7 +111,7 @@ function sanitized(text: string): string {
   return text.replace(/[^a-zA-Z0-9_-]/g, '_');
 }
 
-/** Except a string that already is sanitized. */
+/** Returns strings that collide after sanitizing, except one that is already sanitized. */
 function collisions(strings: Iterable<string>): Set<string> {
   const byForm = groupBy(strings, sanitized);
   return new Set(
@@ -128,7 +128,7 @@ export function qualifyUri(connectionId: string, uri: string): string {
   return `${URI_SCHEME}${connectionId}/${uri}`;
 }
 
-/** Null for other URIs. */
+/** Returns null for other URIs. */
 export function readUri(uri: string): { connectionId: string; rest: string } | null {
   if (!uri.startsWith(URI_SCHEME)) return null;
   const slash = uri.indexOf('/', URI_SCHEME.length);

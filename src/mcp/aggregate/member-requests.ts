@@ -91,7 +91,7 @@ export class MemberRequests {
   ) {}
 
   /**
-   * The result may be shorter than `members` if time or `itemsMax` runs out; the next page continues there. Members
+   * Calls all members. The result can be shorter than `members` if time or `itemsMax` runs out; the next page continues there. Members
    * that wait for their user are not called.
    */
   async gather(
@@ -158,7 +158,7 @@ export class MemberRequests {
   }
 
   /**
-   * The last known tools if the server is slow. Listing then continues in the background, and `onToolsChanged` is
+   * Returns the last known tools if the server is slow. Listing then continues in the background, and `onToolsChanged` is
    * called if the tools differ.
    */
   private async toolsOf(

@@ -81,7 +81,7 @@ export class SearchTools {
     return resultReply(LIST);
   }
 
-  /** Null for other tools. `call_tool` forwards to `call` with the params of the called tool. */
+  /** Returns null for other tools. `call_tool` forwards to `call` with the params of the called tool. */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
     const { name, arguments: values } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
     const args = isObject(values) ? values : {};
@@ -162,7 +162,7 @@ export class SearchTools {
     return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);
   }
 
-  /** Null for unknown names. */
+  /** Returns null for unknown names. */
   private async find(name: string, call: MemberCall): Promise<{ item: ListItem } | { fault: string } | null> {
     const read = await this.lists.find(mcpLists.tools, name, call);
     const member =
@@ -175,7 +175,7 @@ export class SearchTools {
     return item ? { item } : null;
   }
 
-  /** Tools of connected connections come first. */
+  /** Lists all tools; those of connected connections come first. */
   private async listAll(
     call: MemberCall,
   ): Promise<{
@@ -208,7 +208,7 @@ export class SearchTools {
   }
 }
 
-/** MCP Apps hide tools that are only for their pages, in the current or an earlier form. */
+/** Returns false for tools that MCP Apps reserve for their pages, in the current or an earlier form. */
 function isForModels({ text }: ListItem): boolean {
   if (!text.includes('visibility')) return true;
   const { _meta: meta } = JSON.parse(text) as { _meta?: unknown };

@@ -44,7 +44,7 @@ export async function readTools(tools: RankedTool[]): Promise<void> {
   }
 }
 
-/** Deterministic; ties are ordered by name. A query without words returns all tools by name. */
+/** Sorts tools by relevance, then by name. A query without words returns all tools by name. */
 export function rankTools<T extends RankedTool>(tools: T[], query: string): T[] {
   const queryWords = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
   if (queryWords.length === 0) return [...tools].sort(byName);
@@ -113,7 +113,7 @@ function bagOf({ name, tool }: RankedTool): WordBag {
   return bag;
 }
 
-/** Words of any script in lower case. Splits `createIssue` and `create_issue`, and reduces plurals to singulars. */
+/** Returns words of any script in lower case. Splits `createIssue` and `create_issue`, and reduces plurals to singulars. */
 function wordsOf(text: string): string[] {
   const words = text
     .replace(/(\p{Ll}|\p{N})(\p{Lu})/gu, '$1 $2')

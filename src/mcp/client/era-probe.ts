@@ -147,7 +147,7 @@ async function openPlain(open: OpenSession): Promise<OpenedSession> {
 }
 
 /**
- * True for errors that only modern servers send although the request carried everything required: a proxy removed a
+ * Returns true for errors that only modern servers send although the request carried everything required: a proxy removed a
  * header.
  */
 function isHeaderLost(code: number | undefined): boolean {

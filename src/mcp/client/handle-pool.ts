@@ -51,7 +51,7 @@ export class HandlePool<H extends UpstreamHandle> {
     return entry?.handle;
   }
 
-  /** A replaced handle closes after its running calls. */
+  /** Stores a handle. A replaced one closes after its running calls. */
   put(key: string, handle: H, account: string): void {
     this.drop(key);
     this.handles.set(key, { handle, account });
@@ -60,7 +60,7 @@ export class HandlePool<H extends UpstreamHandle> {
     else if (this.handles.size > this.max) this.drop(this.handles.rkeys().next().value as string);
   }
 
-  /** The handle closes after its running calls; `forGood` when its connection or release was deleted. */
+  /** Closes a handle after its running calls. `forGood` is true if its connection or release was deleted. */
   drop(key: string, forGood = false): void {
     void this.remove(key)?.retire(forGood);
   }
@@ -69,7 +69,7 @@ export class HandlePool<H extends UpstreamHandle> {
     for (const [key, { handle }] of [...this.handles.entries()]) if (matches(handle)) this.drop(key, forGood);
   }
 
-  /** Upstream sessions stay open. */
+  /** Drops cached lists; upstream sessions stay open. */
   forgetListsWhere(matches: (handle: H) => boolean): void {
     for (const [, { handle }] of this.handles.entries()) if (matches(handle)) handle.forgetLists();
   }
@@ -79,7 +79,7 @@ export class HandlePool<H extends UpstreamHandle> {
     await this.remove(key)?.close(forGood);
   }
 
-  /** Never throws. */
+  /** This method never throws. */
   endWhere(matches: (handle: H) => boolean, forGood = false): void {
     for (const [key, { handle }] of [...this.handles.entries()]) {
       if (matches(handle))

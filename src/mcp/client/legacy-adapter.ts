@@ -118,7 +118,7 @@ class LegacyListening {
     }
   }
 
-  /** False for a session without a stream. @throws SessionLostError unless the session is new */
+  /** Returns false for a session without a stream. @throws SessionLostError unless the session is new */
   private async isListening(
     session: LegacySession,
     handlers: ListenStreamHandlers,

@@ -48,7 +48,7 @@ export class LegacyTasks {
     return call.method === 'tools/call' ? this.call(call, timeoutMs, send) : send(call, timeoutMs);
   }
 
-  /** A required `taskSupport` becomes optional. */
+  /** Records the tools that support tasks, and makes a required `taskSupport` optional. */
   private recordSupport(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const tools = items.map((item) => this.learnOne(item));

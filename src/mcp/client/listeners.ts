@@ -28,7 +28,7 @@ export interface ListenStream {
    * Changes the filter of the open stream and returns the honoured part; without this method a new stream replaces it.
    */
   change?(filter: ListenFilter, timeoutMs: number): Promise<ListenFilter>;
-  /** Never rejects. */
+  /** The promise never rejects. */
   close(): Promise<void>;
 }
 
@@ -95,13 +95,13 @@ export class Listeners {
     return { honoured: common(member.filter, this.stream?.current.honoured ?? {}), close: remove };
   }
 
-  /** Forwarded only if the upstream sends nothing on the stream, which would deliver the notification too. */
+  /** Forwards a notification unless the upstream uses the stream, which would deliver the notification too. */
   onOtherNotification(text: string, method: string): void {
     if (!this.stream || !hasAny(this.stream.current.honoured)) this.notify(text, method);
     else if (listChanges.has(method)) this.onChange(method);
   }
 
-  /** A new session may have a stream again. */
+  /** Starts again, since a new session can have a stream. */
   restart(): void {
     const { stream } = this;
     this.stream = null;
@@ -109,7 +109,7 @@ export class Listeners {
     void this.reopen();
   }
 
-  /** Never rejects. @param reason null when the connection was changed or deleted */
+  /** The promise never rejects. @param reason null when the connection was changed or deleted */
   async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);

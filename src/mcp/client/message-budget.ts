@@ -6,7 +6,7 @@ interface MessageLimits {
 
 let limits: MessageLimits = { messages: 10_000, chars: 64 * 1024 * 1024, answer: 16 * 1024 * 1024 };
 
-/** Called once at start. */
+/** Replaces limits; called once at startup. */
 export function useMessageLimits(replaced: Partial<MessageLimits>): void {
   limits = { ...limits, ...replaced };
 }

@@ -60,7 +60,7 @@ export interface ModernOptions {
   discovered?: Discovered;
   /** True while the verdict is new: failures are then reported and do not cause another probe. */
   isFresh: () => boolean;
-  /** The response is returned nevertheless. */
+  /** Forgets the era of the endpoint. The response is still returned. */
   invalidateEra(): void;
 }
 
@@ -164,7 +164,7 @@ export class ModernAdapter implements ProtocolAdapter {
     throw new UpstreamError(`The MCP server answered with a result of type "${type?.slice(0, 40)}", which is not MCP.`);
   }
 
-  /** Also learns the header parameters of tools. */
+  /** Removes invalid tools, and stores the header parameters of the others. */
   private withoutInvalidTools(reply: McpReply): McpReply {
     return withList(reply, 'tools', (items) => {
       const refused = this.tools.learnHeaders(items);
@@ -202,7 +202,7 @@ export function discovered(reply: McpReply, url: URL): Discovered {
 }
 
 /**
- * The first message of `subscriptions/listen` contains the honoured filter. A server that rejects or does not know the
+ * Opens a stream. The first message of `subscriptions/listen` contains the honoured filter. A server that rejects or does not know the
  * method honours nothing.
  */
 function modernListening(wire: HttpWire, headers: Record<string, string>): OpenListening {

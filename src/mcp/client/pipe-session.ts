@@ -47,18 +47,18 @@ const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resourc
 /** Received messages go to {@link PipeSession.receive}. */
 export interface Pipe {
   readonly host: string;
-  /** The id is also used as progress token. */
+  /** Returns the next id, which is also the progress token. */
   takeId(): number;
   /** @throws UpstreamFailure, SessionLostError when the peer no longer knows the session */
   send(text: string, call: McpCall, timeoutMs: number): Promise<void>;
-  /** Never throws. */
+  /** This method never throws. */
   notify(text: string): void;
-  /** Never throws. */
+  /** This method never throws. */
   sendResponse(text: string): void;
   /** @param message that of the peer */
   toRejection(message: string): Error;
   toClosedError(): Error;
-  /** Called once. */
+  /** Closes the pipe; called once. */
   close(): void;
 }
 
@@ -136,7 +136,7 @@ export class PipeSession implements LegacySession {
     this.fail(new UpstreamError('The connection was changed or deleted meanwhile.', { outcomeUnknown: true }));
   }
 
-  /** Also closes the pipe, and fails all running calls. */
+  /** Closes the pipe, and fails all running calls. */
   fail(error: Error): void {
     if (this.loss) return;
     this.loss = error;
@@ -185,7 +185,7 @@ export class PipeSession implements LegacySession {
   }
 
   /**
-   * Goes to the newest call whose caller can answer. Pings are handled here. A request is rejected when there is no
+   * Forwards a request to the newest call whose caller can answer. Pings are handled here. A request is rejected when there is no
    * such call, or when it might concern a call of another caller, who alone may see it.
    */
   private requested(text: string, method: string): void {
@@ -207,7 +207,7 @@ export class PipeSession implements LegacySession {
   }
 }
 
-/** False for calls of several callers, or of anonymous ones. */
+/** Returns false for calls of several callers, or of anonymous ones. */
 function haveOneOwner(calls: RunningCall[]): boolean {
   return calls.length === 1 || calls.every(({ owner }) => owner !== undefined && owner === calls[0]?.owner);
 }
@@ -243,7 +243,7 @@ class RunningCall {
     return ASKS.has(this.call.method);
   }
 
-  /** Our progress token replaces the caller's. */
+  /** Sends the call with our progress token instead of the caller's. */
   send(): void {
     const { method, params } = this.call;
     const span = params === undefined ? null : progressTokenIn(params);

@@ -19,9 +19,9 @@ export interface ProtocolAdapter {
   listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
   /** Absent for an era without sessions. */
   notify?(profileKey: string, text: string): void;
-  /** Closes only the session in this process. Never rejects. */
+  /** Closes only the session in this process. The promise never rejects. */
   release(profileKey: string): Promise<void>;
-  /** Never rejects. */
+  /** The promise never rejects. */
   close(forGood?: boolean): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export class HandshakeRefusedError extends UpstreamError {
 /** HTTP statuses with which an endpoint rejects a message of the other era. */
 const OUT_OF_PLACE: ReadonlySet<number | null> = new Set([400, 404, 405]);
 
-/** Another transport may be served there. */
+/** Returns true if the address might serve another transport. */
 export function isOutOfPlace(error: unknown): boolean {
   return error instanceof UpstreamError && OUT_OF_PLACE.has(error.status);
 }
@@ -79,7 +79,7 @@ function explanation(value: unknown): string | null {
   return EXPLANATIONS.reduce<string | null>((text, member) => text ?? explanation(value[member]), null);
 }
 
-/** Values of up to 3 characters are not redacted. */
+/** Redacts secrets of a target; values of up to 3 characters remain. */
 function withoutSecrets({ url, headers }: Target, text: string): string {
   const secrets = [
     ...Object.values(headers).flatMap((value) => [value, value.slice(value.indexOf(' ') + 1)]),

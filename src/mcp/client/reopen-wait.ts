@@ -5,7 +5,7 @@ const FIRST_MS = 1_000;
 const MAX_MS = 5 * 60_000;
 
 /**
- * Milliseconds until a stream of notifications is opened again: 1 s, doubled with each consecutive close, at least what
+ * Returns the milliseconds until a stream of notifications is opened again: 1 s, doubled with each consecutive close, at least what
  * the server requests, at most 5 minutes.
  *
  * @param ends consecutive earlier streams that did not open, or closed within {@link GOOD_STREAM_MS}

@@ -50,7 +50,7 @@ export class ResultCache {
   ) {}
 
   /**
-   * Null when the result must not be cached.
+   * Returns null when the result must not be cached.
    *
    * @param capabilities of the caller as JSON text, on which the result may depend
    */
@@ -71,7 +71,7 @@ export class ResultCache {
     return this.results.get(key);
   }
 
-  /** `key` must be computed before the request is sent. */
+  /** Stores a reply. @param key computed before the request was sent */
   store(key: string, reply: McpReply): void {
     if (!reply.result || !reply.text.includes('"ttlMs"')) return;
     const { ttlMs, resultType = 'complete' } = resultOf(reply) as { ttlMs?: unknown; resultType?: unknown };
@@ -83,7 +83,7 @@ export class ResultCache {
     for (const [method, reasons] of staleBy) if (reasons.has(notification)) this.forget(method);
   }
 
-  /** A change was found elsewhere. */
+  /** Drops cached lists, after a change was found elsewhere. */
   forgetLists(): void {
     for (const method of LISTS) this.forget(method);
   }

@@ -38,7 +38,7 @@ const lists = {
 /**
  * Reads `{origin}/.well-known/mcp/server-card.json`. Returns null when there is no card, it is invalid, or it cannot be
  * fetched: unreachable, blocked by the egress policy, larger than 1 MB, or timed out. Follows redirects within the
- * origin only, so that the card is the server's own. Never rejects.
+ * origin only, so that the card is the server's own. The promise never rejects.
  */
 export async function fetchServerCard(
   egress: Egress,
@@ -123,7 +123,7 @@ function requireText(value: unknown, path: string): void {
   if (value === '') throw new InvalidInputError(`${path} must not be empty`);
 }
 
-/** Null is treated as absent: generators write it for unknown values. */
+/** Checks an optional value. Null is treated as absent: generators write null for unknown values. */
 function requireOptional(value: unknown, type: 'string' | 'object', path: string): void {
   if (value === undefined || value === null) return;
   if (type === 'string' ? typeof value === 'string' : isObject(value)) return;

@@ -37,7 +37,7 @@ export interface SessionHandlers {
   onRequest(method: string, params: string | undefined, ofCall: McpCall['onRequest']): Promise<ClientAnswer>;
   onLost(session: LegacySession): void;
   mayProbe(): boolean;
-  /** The next probe can then follow immediately. */
+  /** Called once the state is known: the next probe can follow immediately. */
   onKnown(): void;
 }
 
@@ -50,7 +50,7 @@ export interface LegacySession {
    * @throws UpstreamFailure, SessionLostError when the request did not run because the session no longer exists
    */
   request(call: McpCall, timeoutMs: number, isRepeat: boolean): Promise<McpReply>;
-  /** `text` is a JSON-RPC message. Never throws. */
+  /** `text` is a JSON-RPC message. This method never throws. */
   notify(text: string): void;
   /**
    * Starts receiving notifications outside of calls, unless already started; false when the server does not send any.
@@ -61,12 +61,12 @@ export interface LegacySession {
   startListening(timeoutMs: number, onEnd: (retryMs: number | null) => void): Promise<boolean>;
   stopListening(): void;
   /**
-   * True if the server responds to a `ping`, false if it rejects the ping, null otherwise. Absent if the server itself
-   * reports that a session has closed. Never rejects.
+   * Returns true if the server responds to a `ping`, false if it rejects the ping, null otherwise. Absent if the server itself
+   * reports that a session has closed. The promise never rejects.
    */
   ping?(): Promise<boolean | null>;
   /**
-   * Closes the session upstream too, unless the upstream restores it by name and `forGood` is not set. Never rejects.
+   * Closes the session upstream too, unless the upstream restores it by name and `forGood` is not set. The promise never rejects.
    */
   close(forGood?: boolean): Promise<void>;
 }
@@ -156,7 +156,7 @@ export class ProfileSlots {
   ) {}
 
   /**
-   * The slot stays open meanwhile. Returns null without running `work` when all slots are taken and the caller may
+   * Runs `work` in a slot, which stays open meanwhile. Returns null without running `work` when all slots are taken and the caller may
    * share a session.
    *
    * @throws UpstreamError when all slots are in use and the caller needs its own
@@ -173,7 +173,7 @@ export class ProfileSlots {
     }
   }
 
-  /** Null when all slots are taken by others. */
+  /** Returns null when all slots are taken by others. */
   slotFor(profile: CallerProfile): SessionSlot | null {
     if (this.slots.has(profile.key)) return this.slotOf(profile);
     const shared = profile.isShared ? [...this.slots.values()].filter(({ isShared }) => isShared).length : 0;

@@ -24,7 +24,7 @@ export class SingleFlight<T> {
     private readonly upstream: { host: string; isProgram?: boolean },
   ) {}
 
-  /** Opening continues for the other callers after `timeoutMs` or a cancellation. */
+  /** Returns the shared value. Opening continues for the other callers after `timeoutMs` or a cancellation. */
   get(timeoutMs: number, cancellation?: Cancellation): Promise<T> {
     if (this.value !== null) return Promise.resolve(this.value);
     if (this.isClosed) return Promise.reject(new UpstreamError('The connection was changed or deleted meanwhile.'));
@@ -46,7 +46,7 @@ export class SingleFlight<T> {
     if (this.value === value) this.value = null;
   }
 
-  /** A value that is still being opened is closed as soon as it is open. */
+  /** Closes the value; one that is still being opened is closed as soon as it is open. */
   async close(end: (value: T) => Promise<void>): Promise<void> {
     this.isClosed = true;
     const { value, opening } = this;

@@ -38,10 +38,10 @@ const CAPABILITIES_CHARS_MAX = 4_096;
 const DELETED_DRAIN_MS_MAX = 60_000;
 
 export interface HandleOwner {
-  /** Null to send the call. */
+  /** Returns null to send the call. */
   refusal?(call: McpCall): Error | null;
   timeoutOf?(call: McpCall): number;
-  /** A reply is a result or a JSON-RPC error. Must not throw. */
+  /** Called with a reply: a result or a JSON-RPC error. Must not throw. */
   succeeded?(call?: McpCall, reply?: McpReply): void;
   /**
    * Called when a request failed. @param isGone the owner was deleted meanwhile @returns the error for its caller. Must not
@@ -143,8 +143,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
       origin: call.origin,
     };
   }
-
-  /** Some servers list a tool only to clients that can answer requests. */
+  /** Returns the catalog for these capabilities: some servers list a tool only to clients that can answer requests. */
   catalogFor(capabilities: Record<string, unknown> | undefined): ToolCatalog {
     const key = JSON.stringify(capabilities ?? {});
     if (key === '{}' || key.length > CAPABILITIES_CHARS_MAX) return this.catalog;

@@ -17,7 +17,7 @@ export class EraMemory {
   ) {}
 
   /**
-   * Concurrent callers share one probe; when it fails, possibly because of its caller's credentials, each caller probes
+   * Determines the era. Concurrent callers share one probe; when it fails, possibly because of its caller's credentials, each caller probes
    * itself.
    *
    * @throws errors of `probe`
@@ -67,7 +67,7 @@ export class EraMemory {
     return verdict;
   }
 
-  /** A database failure costs a probe and does not fail the call. */
+  /** Runs a query. A database failure costs a probe and does not fail the call. */
   private async withStore<T>(work: () => Promise<T>): Promise<T | null> {
     try {
       return await work();
@@ -78,7 +78,7 @@ export class EraMemory {
   }
 }
 
-/** Hash of the normalized URL without its fragment: the query may contain a credential. */
+/** Returns a hash of the normalized URL without its fragment: the query can contain a credential. */
 function keyOf(url: URL): string {
   const normal = new URL(url);
   normal.hash = '';

@@ -37,7 +37,7 @@ export class ErasRepository {
 
   constructor(@InjectRepository(UpstreamEra) private readonly upstreamEraRepository: Repository<UpstreamEra>) {}
 
-  /** Null without an unexpired verdict. */
+  /** Returns null without an unexpired verdict. */
   async read(endpoint: string): Promise<EraVerdict | null> {
     const row = await this.upstreamEraRepository.findOne({ where: { endpoint, expiresAt: MoreThan(new Date()) } });
     if (!row) return null;
@@ -74,7 +74,7 @@ export function verdictOf(kind: EndpointKind, reason: string, isUnsure = false):
   return { kind, reason, learnedAt: now, expiresAt: now + ttlMs };
 }
 
-/** A server that lost its sessions may have been upgraded since. */
+/** Returns true for a verdict that must be checked: a server that lost its sessions might have been upgraded since. */
 export function isStale({ learnedAt }: EraVerdict): boolean {
   return Date.now() - learnedAt > HOUR_MS;
 }

@@ -35,14 +35,14 @@ const PARAM = new RegExp(
 const SCHEME = new RegExp(`[ \\t,;]*${TOKEN}(?:[ \\t]+[A-Za-z0-9\\-._~+/]+=*[ \\t]*(?=,|$)|:?(?=[ \\t,;]|$))`, 'y');
 
 /**
- * A header may contain several challenges with several parameters, both separated by commas; a name is that of a
+ * Parses challenges. A header can contain several of them with several parameters, both separated by commas; a name is that of a
  * parameter exactly if a `=` follows it. Parsing stops at a malformed part and keeps what precedes it.
  */
 export function parseChallenges(headers: readonly string[]): Challenge[] {
   return headers.flatMap((header) => challengesIn(header.slice(0, CHALLENGE_CHARS_MAX)));
 }
 
-/** The first scope and error of the `Bearer` challenges; null without any. */
+/** Returns the first scope and error of the `Bearer` challenges; null without any. */
 export function bearerChallenge(headers: readonly string[]): BearerChallenge | null {
   const bearers = parseChallenges(headers).filter(({ scheme }) => scheme === 'bearer');
   if (bearers.length === 0) return null;
@@ -52,7 +52,7 @@ export function bearerChallenge(headers: readonly string[]): BearerChallenge | n
   return { resourceMetadata: valuesOf('resource_metadata'), scope, error };
 }
 
-/** Limited in size because the upstream controls the header. */
+/** Returns the headers, limited in size because the upstream controls them. */
 export function challengeHeaders(header: string | string[] | undefined): string[] {
   let charsLeft = CHALLENGE_CHARS_MAX;
   return ([] as string[]).concat(header ?? []).flatMap((value) => {

@@ -100,7 +100,7 @@ export async function registerAt(
   }
 }
 
-/** `error_description` and `error` of RFC 7591 section 3.2.2; otherwise only the status. */
+/** Returns `error_description` and `error` of RFC 7591 section 3.2.2; otherwise only the status. */
 function refusalReason(error: unknown): string {
   if (error instanceof OAuthFetchError) return error.message;
   if (!(error instanceof sdk().RegistrationRejectedError)) return 'its response is not a client registration.';
@@ -141,7 +141,7 @@ export function clientAuthentication(
 }
 
 /**
- * Null without another method. Some servers accept the secret by Basic only without encoding, and some only in the
+ * Returns null without another method. Some servers accept the secret by Basic only without encoding, and some only in the
  * form.
  */
 export function otherMethod({ clientId, clientSecret, authMethod }: OAuthClientIdentity, server: AuthorizationServer) {
@@ -170,7 +170,7 @@ export function sdkMetadata(server: AuthorizationServer): AuthorizationServerMet
   };
 }
 
-/** The PKCE code verifier proves that the code was issued to Slipway (RFC 7636). */
+/** Returns the URL, and the PKCE verifier that proves that the code was issued to Slipway (RFC 7636). */
 export async function authorizationUrl(request: AuthorizationRequest): Promise<{ url: string; codeVerifier: string }> {
   const { server, client, redirectUri, resource, scopes, state } = request;
   const { authorizationUrl: url, codeVerifier } = await sdk().startAuthorization(server.issuer, {
@@ -184,7 +184,7 @@ export async function authorizationUrl(request: AuthorizationRequest): Promise<{
   return { url: url.href, codeVerifier };
 }
 
-/** True when `iss` of a response matches the issuer, or is absent and not announced (RFC 9207 section 2.4). */
+/** Returns true when `iss` of a response matches the issuer, or is absent and not announced (RFC 9207 section 2.4). */
 export function isFromServer(
   server: Pick<AuthorizationServer, 'issuer' | 'answersAs' | 'sendsIss'>,
   iss: string | undefined,

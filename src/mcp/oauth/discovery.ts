@@ -174,7 +174,7 @@ async function findResource(
 }
 
 /**
- * Null without metadata. Tries all URLs: a document with PKCE can exist next to one without it. An issuer announced
+ * Returns null without metadata. Tries all URLs: a document with PKCE can exist next to one without it. An issuer announced
  * with a trailing slash whose metadata has none, or the other way round, gets the spelling of its metadata.
  *
  * @param isChosen true if the document may name any issuer
@@ -224,7 +224,7 @@ async function findServer(
 }
 
 /**
- * The default endpoints of MCP 2025-03-26, which requires PKCE of every server; null unless the token endpoint rejects
+ * Returns the default endpoints of MCP 2025-03-26, which requires PKCE of every server; null unless the token endpoint rejects
  * a request as RFC 6749 describes.
  */
 async function defaultServer(fetch: FetchLike, { origin }: URL): Promise<AuthorizationServer | null> {
@@ -319,14 +319,14 @@ function isSameButSlash(url: string, other: string): boolean {
   return url === `${other}/` || other === `${url}/`;
 }
 
-/** Canonical resource URI of RFC 8707: no fragment and no added trailing slash. */
+/** Returns the canonical resource URI of RFC 8707: no fragment and no added trailing slash. */
 function canonicalUrl(upstream: URL): string {
   const url = new URL(upstream);
   url.hash = '';
   return url.pathname === '/' && url.search === '' ? url.origin : url.href;
 }
 
-/** Null when no valid scope remains. */
+/** Returns null when no valid scope remains. */
 function scopesOf(text: string | null): string | null {
   const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;

@@ -51,7 +51,7 @@ export class TokenEndpointUnreachableError extends Error {}
  */
 export class UnclearRefusalError extends TokenEndpointUnreachableError {}
 
-/** Null for other responses than a page with status 403 or 503. */
+/** Returns null for other responses than a page with status 403 or 503. */
 export function blockedBy(host: string, status: number, contentType: string | null): string | null {
   if ((status !== 403 && status !== 503) || mediaTypeOf(contentType ?? '') !== 'text/html') return null;
   return `${host} answered ${status} with a web page: a firewall or proxy answered in its place. Ask whoever runs it to let Slipway through.`;

@@ -15,7 +15,7 @@ export const FETCH_MS_MAX = 10_000;
 const REDIRECTS_MAX = 3;
 
 /**
- * Uses the egress policy. GET follows at most three redirects, each checked by the policy and never from https to http.
+ * Returns a `fetch` that applies the egress policy. GET follows at most three redirects, each checked by the policy and never from https to http.
  * POST carries credentials and follows none.
  *
  * @param signal limits all requests together, in addition to 10 s for each
@@ -61,7 +61,7 @@ function textOf(body: NonNullable<RequestInit['body']>): string {
   throw new TypeError('Only text and forms are sent');
 }
 
-/** The query can be secret. */
+/** Returns the URL without its query, which can be secret. */
 function placeOf(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 200);
 }

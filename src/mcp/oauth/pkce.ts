@@ -6,7 +6,7 @@ const KNOWN_ISSUERS = [
 ];
 
 /**
- * In a pattern, `*` matches one host label, or any path; if `*` matched dots or slashes, it could match a foreign host.
+ * Returns true if a pattern matches the issuer. In a pattern, `*` matches one host label, or any path; if `*` matched dots or slashes, it could match a foreign host.
  *
  * @param patterns issuer URLs, such as `https://login.microsoftonline.com/*`; null for the built-in list
  */

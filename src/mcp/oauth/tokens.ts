@@ -18,14 +18,14 @@ import { sdk } from './sdk.js';
  */
 export interface AuthAdapter {
   /**
-   * The challenge is PKCE with S256.
+   * Returns the URL for a PKCE challenge with S256.
    *
    * @throws TokenEndpointUnreachableError
    */
   authorizationUrl(ask: { callbackUrl: string; state: string; codeChallenge: string }): Promise<string>;
   /** @throws TokenRefusedError, TokenEndpointUnreachableError */
   exchangeCode(grant: { code: string; callbackUrl: string; codeVerifier: string }): Promise<TokenSet>;
-  /** The returned refresh token replaces the old one. @throws TokenRefusedError, TokenEndpointUnreachableError */
+  /** Refreshes the tokens. The returned refresh token replaces the old one. @throws TokenRefusedError, TokenEndpointUnreachableError */
   refreshToken(refreshToken: string): Promise<TokenSet>;
 }
 
@@ -89,7 +89,7 @@ export function exchangeCode(
 }
 
 /**
- * The result contains the refresh token to store: a rotated one, or the one sent.
+ * Refreshes the tokens. The result contains the refresh token to store: a rotated one, or the one sent.
  *
  * @param scopes the granted ones, for a server that rejects a refresh without them
  * @throws TokenRefusedError, TokenEndpointUnreachableError
@@ -124,7 +124,7 @@ export async function revokeToken(
 }
 
 /**
- * Seconds from now until a token must be renewed: 60 s or a tenth of its lifetime before expiry, whichever is more;
+ * Returns the seconds from now until a token must be renewed: 60 s or a tenth of its lifetime before expiry, whichever is more;
  * half of the lifetime of a token that would otherwise be due immediately.
  */
 export function dueInSeconds(expiresInSeconds: number): number {
@@ -138,7 +138,7 @@ export function isClientRefusal({ code }: TokenRefusedError): boolean {
 type TokenRequest = (issuer: string, options: ReturnType<typeof sdkOptions>) => Promise<OAuthTokens>;
 
 /**
- * A server might reject a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh without `scope`, or
+ * Requests tokens. A server might reject a parameter and not the grant: `resource` (RFC 8707 section 2), a refresh without `scope`, or
  * the form of the client's credentials. The request is then sent once without it or in the other form, which the result
  * names.
  */
@@ -229,7 +229,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
 }
 
 /**
- * Null when the access token does not fit a header, or a token is longer than 32 KB. A lifetime that is not a positive
+ * Returns null when the access token does not fit a header, or a token is longer than 32 KB. A lifetime that is not a positive
  * number is treated as unspecified.
  */
 export function tokenSetOf(response: {

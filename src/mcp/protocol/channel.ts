@@ -134,9 +134,9 @@ export interface ListenFilter {
 }
 
 export interface UpstreamListener {
-  /** The notification is JSON text, without the subscription id of its hop. */
+  /** Called with a notification as JSON text, without the subscription id of its hop. */
   onNotification(text: string, method: string): void;
-  /** The caller decides whether to listen again. */
+  /** Called when the stream has closed. The caller decides whether to listen again. */
   onEnd(reason: Error | null): void;
 }
 
@@ -150,7 +150,7 @@ export interface ListenOptions {
 
 export interface Listening {
   honoured: ListenFilter;
-  /** Never rejects. */
+  /** The promise never rejects. */
   close(): Promise<void>;
 }
 
@@ -169,16 +169,16 @@ export interface Channel {
   listen(filter: ListenFilter, listener: UpstreamListener, options: ListenOptions): Promise<Listening>;
   /**
    * Sends a notification, a JSON-RPC message, to the upstream session of a caller profile in this process. Without effect
-   * when the caller has none of its own. Never throws. Absent for channels without such sessions.
+   * when the caller has none of its own. This method never throws. Absent for channels without such sessions.
    */
   notify?(profileKey: string, text: string): void;
   /** Invalidates cached lists of the upstream, whatever their `ttlMs`. Absent for channels without a cache. */
   forgetLists?(): void;
   /**
    * Closes the upstream sessions of a caller profile. Sessions that the upstream restores by name are deleted only with
-   * `forGood`, whichever process opened them. Never rejects.
+   * `forGood`, whichever process opened them. The promise never rejects.
    */
   release(profileKey: string, forGood?: boolean): Promise<void>;
-  /** Also rejects further calls. Never rejects. */
+  /** Closes the channel, which then fails further calls. The promise never rejects. */
   close(forGood?: boolean): Promise<void>;
 }

@@ -12,14 +12,14 @@ export function deadlineIn(timeoutMs: number): () => number {
   return () => Math.max(1, until - performance.now());
 }
 
-/** {@link deadlineIn}, starting at the first call of the function. */
+/** Works like {@link deadlineIn}, but starts at the first call of the function. */
 export function deadlineFromFirstUse(timeoutMs: number): () => number {
   let timeLeft: (() => number) | undefined;
   return () => (timeLeft ??= deadlineIn(timeoutMs))();
 }
 
 /**
- * The shared work continues for other callers after `timeoutMs` or a cancellation.
+ * Waits for shared work, which continues for other callers after `timeoutMs` or a cancellation.
  *
  * @param late message of the UpstreamTimeoutError, or another error
  */

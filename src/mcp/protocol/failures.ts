@@ -102,7 +102,7 @@ export abstract class CallFailure extends DomainError {
   abstract readonly failure: FailureName;
   readonly data?: unknown;
 
-  /** An error from a process of a newer version can have a row that is unknown here. */
+  /** Row of the table. An error from a process of a newer version can have a row that is unknown here. */
   get row(): Failure {
     return (failures as Partial<typeof failures>)[this.failure] ?? failures.unreachable;
   }

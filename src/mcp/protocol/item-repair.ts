@@ -64,7 +64,7 @@ const last = new LRUCache<string, { hash: string; until: number; size: number; r
 });
 
 /**
- * A list is repaired once; after an invalid one, a changed list of the same names replaces it after 30 s.
+ * Repairs a list once; after an invalid one, a changed list of the same names replaces it after 30 s.
  *
  * @param connection its number, which is unique over all namespaces
  */
@@ -103,7 +103,7 @@ function repairedList(kind: ListKind, from: readonly ListItem[], connection: str
 
 const sound = new LRUCache<string, true>({ max: SOUND_MAX });
 
-/** A valid reply is unchanged; otherwise `_meta` names what was left out. */
+/** Repairs a reply: a valid reply is unchanged; otherwise `_meta` names the omitted items. */
 export async function repairedReply(kind: ListKind, reply: McpReply): Promise<McpReply> {
   const result = reply.result && slice(reply.text, reply.result);
   const list = result?.startsWith('{') ? memberText(result, kind.member) : undefined;
@@ -163,7 +163,7 @@ function hasMoreValues(text: string): boolean {
   return count > ITEM_VALUES_MAX;
 }
 
-/** Null if the item has too many errors or dropping members does not help. */
+/** Returns null if the item has too many errors or dropping members does not help. */
 function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): string | null {
   const dropped = new Set<string>();
   let item = text;
@@ -194,13 +194,13 @@ function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): st
   return null;
 }
 
-/** The given schema, if it lacks only its type. */
+/** Returns the given schema with its type, if it lacks nothing else. */
 function objectSchema(schema: string | undefined): string {
   const lacksType = schema?.startsWith('{') === true && (memberText(schema, 'type') ?? 'null') === 'null';
   return lacksType ? withMember(schema, 'type', '"object"') : '{"type":"object"}';
 }
 
-/** A property schema `true` becomes `{}` instead of being removed. */
+/** Removes the member at a path; a property schema `true` becomes `{}` instead. */
 function removePath(text: string, [name, ...rest]: PropertyKey[], parent?: PropertyKey): string {
   const next = (value: string) => {
     if (rest.length === 0) return value === 'true' && parent === 'properties' ? '{}' : null;

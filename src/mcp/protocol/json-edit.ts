@@ -5,7 +5,7 @@ import { members, slice, splice, type Span, elements } from './json-text.js';
  * `JSON.parse`.
  */
 
-/** Both are JSON text; null removes the member. Returns the same string when nothing changes. */
+/** Rewrites members of an object. `rewrite` gets and returns JSON text, or null to remove the member. Returns the same string when nothing changes. */
 export function rewriteMembers(object: string, rewrite: (name: string, value: string) => string | null): string {
   const spans = [...members(object)].sort(([, a], [, b]) => a[0] - b[0]);
   const parts: string[] = [];
@@ -30,7 +30,7 @@ export function withoutMembers(object: string, isDropped: (name: string) => bool
   return rewriteMembers(object, (name, value) => (isDropped(name) ? null : value));
 }
 
-/** Members are JSON text without braces. */
+/** Puts members first in an object. @param first JSON text without braces */
 export function withFirst(object: string, first: string): string {
   const rest = object.slice(object.indexOf('{') + 1);
   return `{${first}${/^\s*\}/.test(rest) ? '' : ','}${rest}`;
@@ -58,12 +58,12 @@ export function spliceAll(text: string, edits: readonly (readonly [Span, string]
   return result + text.slice(at);
 }
 
-/** Items are JSON text; null removes the item. */
+/** Rewrites items of a list. `rewrite` gets and returns JSON text, or null to remove the item. */
 export function rewriteItems(result: string, member: string, rewrite: (item: string) => string | null): string {
   return rewriteMembers(result, (name, value) => (name === member ? rewriteList(value, rewrite) : value));
 }
 
-/** Values other than lists are returned unchanged. */
+/** Rewrites a list like {@link rewriteItems}, and returns other values unchanged. */
 export function rewriteList(list: string, rewrite: (item: string) => string | null): string {
   if (!list.startsWith('[')) return list;
   const items = elements(list).map((span) => slice(list, span));

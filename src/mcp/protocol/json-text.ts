@@ -60,13 +60,13 @@ function skipValue(text: string, at: number): number {
   return end;
 }
 
-/** The last of repeated members is used, as in `JSON.parse`. */
+/** Returns the position of each member. The last of repeated members is used, as in `JSON.parse`. */
 export function members(text: string, at = 0): Map<string, Span> {
   return read(text, at, false) as Map<string, Span>;
 }
 
 /**
- * {@link members} of an object with unique names, or the name that occurs twice: two parsers could read different
+ * Returns the {@link members} of an object, or a name that occurs twice in it: two parsers could read different
  * messages.
  */
 export function uniqueMembers(text: string): Map<string, Span> | string {

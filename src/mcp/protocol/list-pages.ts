@@ -17,7 +17,7 @@ export const listChanges: ReadonlyMap<string, ListFlag> = new Map([
   ['notifications/resources/list_changed', 'resourcesListChanged'],
 ]);
 
-/** Tools are included in any case. */
+/** Returns the list changes in a filter; changes of tools are always included. */
 export function changesOf(filter: ListenFilter): string[] {
   const subscribed = [...listChanges].filter(([, flag]) => filter[flag] === true || flag === 'toolsListChanged');
   return subscribed.map(([method]) => JSON.stringify({ jsonrpc: '2.0', method }));
@@ -86,7 +86,7 @@ export function isList(method: string): boolean {
   return method !== skillList.method && lists.has(method);
 }
 
-/** `{}` declares a capability; null and false do not. Both occur although the protocol does not define them. */
+/** Returns true for `{}`, and false for null and false, which occur although the protocol does not define them. */
 export function isDeclared(capability: unknown): boolean {
   return capability !== undefined && capability !== null && capability !== false;
 }
@@ -109,7 +109,7 @@ export const LEFT_OUT = 'slipway/left-out';
 export const LIST_DEPTH_MAX = 1_000;
 const ITEM_DEPTH_MAX = 95;
 
-/** `_meta` names the items that are nested too deeply. Unchanged if the response has no list. */
+/** Removes items that are nested too deeply, and names them in `_meta`. A response without a list is unchanged. */
 export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'member' | 'id'>): string {
   const result = parseMessage(text) && memberText(text, 'result');
   const list = result?.startsWith('{') ? memberText(result, member) : undefined;
@@ -126,7 +126,7 @@ export function withoutDeepItems(text: string, { member, id }: Pick<ListKind, 'm
   return withItems(text, member, items, leftOut);
 }
 
-/** `_meta` names the items that were left out. */
+/** Replaces the items of a result, and names the omitted items in `_meta`. */
 export function withItems(text: string, member: string, items: string[], leftOut: LeftOutItem[]): string {
   const result = withMember(memberText(text, 'result') ?? '{}', member, `[${items.join(',')}]`);
   if (leftOut.length === 0) return withMember(text, 'result', result);

@@ -29,7 +29,7 @@ function upstreamFailure(failure: FailureName) {
   return OfRow;
 }
 
-/** Only the error of a tool call changes. */
+/** Marks the error of a tool call; errors of other methods are unchanged. */
 export function asCallError<E>(error: E, { method }: { method: string }): E {
   return error instanceof UpstreamFailure && method === 'tools/call' ? error.ofCall() : error;
 }
@@ -92,7 +92,7 @@ export class UpstreamAuthRequiredError extends upstreamFailure('unauthorized') {
     return this.data?.setupUrl;
   }
 
-  /** This error with a setup page that opens only for users signed in as the caller; unchanged without a setup page. */
+  /** Returns this error with a setup page that opens only for users signed in as the caller; unchanged without a setup page. */
   forPerson(): Promise<UpstreamAuthRequiredError> {
     return Promise.resolve(this);
   }
@@ -116,7 +116,7 @@ export const authRequired = {
 };
 
 /**
- * A message that also lists the pages of URL elicitations, for a caller that cannot receive requests; unchanged without
+ * Returns a message that also lists the pages of URL elicitations, for a caller that cannot receive requests; unchanged without
  * any.
  *
  * @param elicitations `elicitations` of error -32042, or `inputRequests`
@@ -258,7 +258,7 @@ export class CallerLeftError extends upstreamFailure('caller left') {
 const TLS_CODES =
   /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_|EPROTO$)/;
 
-/** `written`: the request might have reached the upstream. */
+/** Converts an error of a socket. @param written true if the request might have reached the upstream */
 export function fromSocketError(error: unknown, url: URL, written: boolean): UpstreamFailure {
   if (error instanceof UpstreamFailure) return error;
   if (error instanceof DomainError) {
@@ -300,7 +300,7 @@ export function fromSocketError(error: unknown, url: URL, written: boolean): Ups
 /** The server's own message in an error; {@link withoutWords} recognizes it. */
 const SAID = / The server said: "(?:[^"\\]|\\.)*"\./g;
 
-/** Only the owner of a connection may read the server's own message. */
+/** Removes the server's own message, which only the owner of a connection can read. */
 export function withoutWords(message: string): string {
   return message.replace(SAID, '');
 }
@@ -354,7 +354,7 @@ export function fromHttpStatus(
   return failed(`answered ${status}, which is not an MCP answer.`);
 }
 
-/** 307 and 308 within an origin are followed, at most three times. */
+/** Returns the message for a redirect that is not followed: only 307 and 308 within an origin are, at most three times. */
 function redirected(status: number, { origin }: URL, location: string): string {
   const isKept = (status === 307 || status === 308) && location.startsWith(`${origin}/`);
   return isKept
@@ -362,7 +362,7 @@ function redirected(status: number, { origin }: URL, location: string): string {
     : `redirects to ${location}: connect to that address instead.`;
 }
 
-/** The endpoint reports, as a JSON-RPC error without an id, that it no longer exists. */
+/** Returns the error for an endpoint that reports, as a JSON-RPC error without an id, that it no longer exists. */
 export function endpointGone(url: URL, reason: string): UpstreamError {
   const where = `${url.origin}${url.pathname}`;
   return new UpstreamError(
@@ -395,7 +395,7 @@ export function notMcp(url: URL, contentType: string, text: string | null): Upst
 }
 
 /**
- * Null for messages other than responses.
+ * Returns null for messages other than responses.
  *
  * @param where name of the server @param id of the request
  */
@@ -405,7 +405,7 @@ export function strayAnswer(where: string, id: number, head: object | null): Ups
   return unreadable(`${where} answered request ${id} ${idText}: a server must repeat the id of the request.`);
 }
 
-/** The request might have run, and repeating it would hardly help. */
+/** Returns the error for an unreadable response: the request might have run, and repeating it would hardly help. */
 export function unreadable(message: string): UpstreamError {
   return new UpstreamError(message, { failure: 'unreadable' });
 }

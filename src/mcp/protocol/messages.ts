@@ -36,13 +36,13 @@ export function idOfOversized(text: string): number | null | undefined {
   return id === undefined ? null : Number(id);
 }
 
-/** The elements of a batch, otherwise the string itself. */
+/** Returns the elements of a batch, otherwise the string itself. */
 export function messagesIn(text: string): string[] {
   const spans = /^\s*\[/.test(text) && Array.isArray(jsonIn(text)) ? elements(text) : [];
   return spans.length === 0 ? [text] : spans.map((span) => slice(text, span));
 }
 
-/** `id` and `result` are JSON text. */
+/** Returns a response message; `id` and `result` are JSON text. */
 export function answerText(id: string, answer: ClientAnswer): string {
   const outcome = 'result' in answer ? `"result":${answer.result}` : `"error":${JSON.stringify(answer.error)}`;
   return `{"jsonrpc":"2.0","id":${id},${outcome}}`;
@@ -63,13 +63,13 @@ export function requestText(id: number | null, method: string, params: string | 
   return `{"jsonrpc":"2.0",${idPart}"method":${JSON.stringify(method)}${paramsPart}}`;
 }
 
-/** A number, even if the peer sent it as a string. */
+/** Returns the id as a number, even if the upstream sent a string. */
 export function numericId(id: unknown): unknown {
   return typeof id === 'string' && id.trim() !== '' ? Number(id) : id;
 }
 
 /**
- * An error without an id is accepted too: servers send it when they could not read the request, and the HTTP exchange
+ * Returns the reply to a request. An error without an id is accepted too: servers send it when they could not read the request, and the HTTP exchange
  * identifies the request.
  */
 export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpReply | null {
@@ -92,7 +92,7 @@ export function replyTo(id: number, text: string, head: RpcHead, era: Era): McpR
 
 const ERROR_CHARS_MAX = 500;
 
-/** The code if that is an integer, and the message. */
+/** Returns the code of an error, if it is an integer, and the message. */
 export function toRpcError(
   value: unknown,
   defaultMessage = 'The MCP server sent an error without a message.',
@@ -131,7 +131,7 @@ export function withEnvelope(params: string | undefined, capabilities?: Record<s
   return `{"_meta":{${added}}${parts.size === 0 ? '' : ','}${params.trim().slice(1)}`;
 }
 
-/** The subscription id is valid only for one hop. */
+/** Removes the subscription id, which is valid only for one hop. */
 export function withoutSubscriptionId(text: string): string {
   const params = text.includes(SUBSCRIPTION_ID) ? memberText(text, 'params') : undefined;
   if (!params?.startsWith('{')) return text;
@@ -142,7 +142,7 @@ export function withoutSubscriptionId(text: string): string {
   );
 }
 
-/** Null without a progress token. */
+/** Returns null without a progress token. */
 export function progressTokenIn(params: string): Span | null {
   if (!params.includes('progressToken')) return null;
   const meta = members(params).get('_meta');
@@ -151,7 +151,7 @@ export function progressTokenIn(params: string): Span | null {
 }
 
 /**
- * Value of an `Mcp-Name` or `Mcp-Param-…` header: plain if HTTP allows it, otherwise the base64 form of MCP 2026-07-28.
+ * Returns the value of an `Mcp-Name` or `Mcp-Param-…` header: plain if HTTP allows it, otherwise the base64 form of MCP 2026-07-28.
  */
 export function headerValue(text: string): string {
   const isPlain = /^[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?$/.test(text) && !/^=\?base64\?.*\?=$/.test(text);
@@ -168,12 +168,12 @@ export const namedBy: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tasks/cancel', 'taskId'],
 ]);
 
-/** Result of a reply as a value; undefined for an error. Not for forwarded results, which must keep their text. */
+/** Returns the result of a reply as a value; undefined for an error. Not for forwarded results, which must keep their text. */
 export function resultOf({ text, result }: McpReply): unknown {
   return result ? JSON.parse(slice(text, result)) : undefined;
 }
 
-/** `resultType` of a reply: `complete` by default, null for an error. */
+/** Returns the `resultType` of a reply: `complete` by default, null for an error. */
 export function resultTypeOf({ text, result, era }: McpReply): string | null {
   if (!result) return null;
   if (era === 'legacy' || !text.includes('"resultType"') || text[result[0]] !== '{') return 'complete';
@@ -183,7 +183,7 @@ export function resultTypeOf({ text, result, era }: McpReply): string | null {
 }
 
 /**
- * Used for callers that cannot answer server requests.
+ * Returns a complete reply, for callers that cannot answer server requests.
  *
  * @throws InputNeededError for `input_required`, UpstreamError for a task or an unknown type
  */
@@ -201,7 +201,7 @@ export function completeOrRefuse(reply: McpReply): McpReply {
   throw new UpstreamError(`The MCP server answered with a result of type "${type.slice(0, 40)}", which is not MCP.`);
 }
 
-/** Items are JSON text; null from `rewrite` leaves the reply unchanged. */
+/** Rewrites the list of a reply. Items are JSON text; null from `rewrite` leaves the reply unchanged. */
 export function withList(
   reply: McpReply,
   member: string,
@@ -239,7 +239,7 @@ export function errorReply(code: number, message: string): McpReply {
   return { text, id: ID, result: null, error, era: 'legacy' };
 }
 
-/** Structured content, and the same as text for models. @param structured JSON text */
+/** Returns a reply with structured content, and the same as text for models. @param structured JSON text */
 export function toolReply(structured: string, isError = false): McpReply {
   const content = JSON.stringify([{ type: 'text', text: structured }]);
   return resultReply(`{"content":${content},"structuredContent":${structured}${isError ? ',"isError":true' : ''}}`);

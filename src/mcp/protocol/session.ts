@@ -26,7 +26,7 @@ export const EXTRAS_BYTES_MAX = 1_024;
 /** Extension of MCP 2026-07-28 for tasks. Sessions have tasks of another form. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
-/** Empty ones are left out, and all of them above 1 KB of JSON text. */
+/** Returns extra capabilities without empty ones; none if they exceed 1 KB of JSON text. */
 export function extrasOf({ extensions, experimental }: Record<string, unknown>): Record<string, unknown> {
   const { [TASKS_EXTENSION]: _tasks, ...passed } = record(extensions);
   const all = Object.entries({ extensions: passed, experimental: record(experimental) });
@@ -39,7 +39,7 @@ export function canBeAsked(capabilities: Record<string, unknown>): boolean {
 }
 
 /**
- * The profile for requests during which the client is not called, such as those for lists: some servers offer tools by
+ * Returns the profile for requests during which the client is not called, such as those for lists: some servers offer tools by
  * the capabilities of their client. Callers with the same capabilities share its session of a legacy upstream.
  * Undefined without capabilities.
  */
@@ -93,14 +93,14 @@ export function identityOfInitialize(result: unknown, { host }: { host: string }
   };
 }
 
-/** Null without any versions. */
+/** Returns null without any versions. */
 export function versionsOfDiscover(result: unknown): unknown[] | null {
   const { supportedVersions } = record(result);
   return Array.isArray(supportedVersions) ? supportedVersions : null;
 }
 
 /**
- * A result without versions is treated as modern.
+ * Reads the identity in a result. A result without versions is treated as modern.
  *
  * @throws UpstreamError when the server supports none of our versions
  */

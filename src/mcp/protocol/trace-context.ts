@@ -22,7 +22,7 @@ export function traceHeaders(header: (name: string) => string | string[] | undef
 }
 
 /**
- * Used for servers reached without headers (MCP 2026-07-28, trace context). A context set by the caller remains.
+ * Adds the trace to the params, for servers reached without headers (MCP 2026-07-28, trace context). A context set by the caller remains.
  *
  * @param params JSON text of an object
  */

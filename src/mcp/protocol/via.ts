@@ -4,13 +4,13 @@ import { keysFor } from '../../platform/http/secrets.js';
 /** Marks of the services like this one that a request has passed, newest first. */
 export const VIA_HEADER = 'x-slipway-via';
 
-/** The mark is the same in all processes. It is a hash that does not reveal the encryption keys. */
+/** Returns the mark, the same in all processes: a hash that does not reveal the encryption keys. */
 export function viaMark(env: Pick<Env, 'encryptionKeys'>): string {
   const [mark] = keysFor(env, 'slipway via');
   return mark?.toString('base64url').slice(0, 16) ?? 'keyless';
 }
 
-/** Null unless the request has already passed this service. */
+/** Returns null unless the request has already passed this service. */
 export function loopIn(via: string | undefined, mark: string): string | null {
   if (!via?.split(',').some((entry) => entry.trim() === mark)) return null;
   return 'This request has come through this service before: the connection leads back to it. Connect the MCP server itself.';

@@ -4,7 +4,7 @@ import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
 const messages = [{ type: 'object' }, { type: 'array', items: { type: 'object' } }];
 
 /**
- * `result` is the `tools/list` result of the example. The handler also needs `@HttpCode(200)`, which the compiler's
+ * Describes an MCP endpoint. `result` is the `tools/list` result of the example. The handler also needs `@HttpCode(200)`, which the compiler's
  * OpenAPI plugin reads.
  */
 export function ApiMcp(result: object = { tools: [] }): MethodDecorator {

@@ -13,7 +13,7 @@ const BATCH_VERSION = '2025-03-26';
 
 const BATCH_MAX = 100;
 
-/** 0 for a body that is not a batch. */
+/** Returns the number of further messages; 0 for a body that is not a batch. */
 export function furtherMessages(text: string): number {
   try {
     const body: unknown = JSON.parse(text);
@@ -23,7 +23,7 @@ export function furtherMessages(text: string): number {
   }
 }
 
-/** Null to accept the batch. */
+/** Returns null to accept the batch. */
 export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {
     return invalid('Send one message per request: batches are not taken');

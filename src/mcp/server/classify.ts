@@ -39,7 +39,7 @@ export type Classified = { era: 'legacy' } | { era: 'modern'; envelope: Envelope
 
 const legacy: Classified = { era: 'legacy' };
 
-/** Expects a valid JSON-RPC message ({@link shapeFault}). Never throws. */
+/** Expects a valid JSON-RPC message ({@link shapeFault}). This function never throws. */
 export function classify(message: RpcHead, headers: McpRequestHeaders): Classified {
   const { method } = message;
   if (typeof method !== 'string') return legacy;
@@ -88,7 +88,7 @@ export function invalid(message: string): Fault {
   return { status: 400, code: rpcCode.invalidRequest, message };
 }
 
-/** The value may have the base64 form of MCP 2026-07-28; null when that form is invalid. */
+/** Decodes a value, which can have the base64 form of MCP 2026-07-28; returns null when this form is invalid. */
 export function decodeHeader(value: string): string | null {
   const encoded = /^=\?base64\?(.*)\?=$/s.exec(value)?.[1];
   if (encoded === undefined) return value;
@@ -128,7 +128,7 @@ function modernRequest(message: RpcHead, meta: Record<string, unknown>, headers:
   };
 }
 
-/** Null declares nothing. */
+/** Returns the declared capabilities; null does not declare one. */
 function declaredIn(capabilities: Record<string, unknown>): Record<string, unknown> {
   const declared = Object.entries(capabilities).filter(([, value]) => value !== null);
   return Object.fromEntries(declared);
@@ -200,7 +200,7 @@ export function isLogLevel(value: unknown): value is string {
   return (LOG_LEVELS as readonly unknown[]).includes(value);
 }
 
-/** Unknown levels pass. */
+/** Returns true for a level of at least `least`, and for unknown levels. */
 export function isLoud(level: unknown, least: string): boolean {
   const at = (LOG_LEVELS as readonly unknown[]).indexOf(level);
   return at < 0 || at >= (LOG_LEVELS as readonly string[]).indexOf(least);

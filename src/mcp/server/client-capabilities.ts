@@ -17,7 +17,7 @@ const KNOWN = [
 ];
 
 /**
- * Names have modes, such as `elicitation.url`. They include only capabilities that the client declared, that its
+ * Returns names of capabilities, with modes, such as `elicitation.url`. They include only capabilities that the client declared, that its
  * revision knows, and that can be served over a stream.
  */
 export function capabilityNames(declared: unknown, version: string): string[] {
@@ -30,8 +30,8 @@ export function capabilityNames(declared: unknown, version: string): string[] {
 }
 
 /**
- * Contains the capabilities of {@link capabilityNames} with all their flags, extensions, and experimental ones. Above 1
- * KB of JSON text, it contains only the names of {@link capabilityNames}.
+ * Returns the capabilities of {@link capabilityNames} with all their flags, extensions, and experimental ones. Above 1
+ * KB of JSON text, it returns only the names of {@link capabilityNames}.
  */
 export function passedCapabilities(declared: unknown, version: string): Record<string, unknown> {
   if (!isObject(declared)) return {};
@@ -43,7 +43,7 @@ export function passedCapabilities(declared: unknown, version: string): Record<s
   return Buffer.byteLength(JSON.stringify(passed)) > EXTRAS_BYTES_MAX ? (capabilitiesOf(names) ?? {}) : passed;
 }
 
-/** Inverse of {@link capabilityNames}; null without any capabilities. */
+/** Inverts {@link capabilityNames}; returns null without any capabilities. */
 export function capabilitiesOf(names: readonly string[]): Record<string, unknown> | null {
   const capabilities: Record<string, Record<string, unknown>> = {};
   for (const name of names) {
@@ -58,7 +58,7 @@ export function takesPages(names: readonly string[]): boolean {
   return names.includes('elicitation.url');
 }
 
-/** An elicitation capability without a mode means forms. */
+/** Returns true if the client can handle the request. An elicitation capability without a mode means forms. */
 export function canAnswer(
   names: readonly string[],
   { method, params }: Pick<InputRequest, 'method' | 'params'>,
@@ -76,7 +76,7 @@ export function canAnswer(
   }
 }
 
-/** `params` is JSON text. */
+/** Returns true for an elicitation of a page. @param params JSON text */
 export function isPage(params: string | undefined): boolean {
   if (!params?.includes('"mode"')) return false;
   const value: unknown = JSON.parse(params);

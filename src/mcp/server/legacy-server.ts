@@ -136,7 +136,7 @@ export class LegacyServer {
     sink.reply(200, resultText(id, '{}'));
   }
 
-  /** Null if the server sends the updates, or fails otherwise. */
+  /** Returns null if the server sends the updates, or fails otherwise. */
   private async trySubscription({ channel }: McpRequest, uri: string): Promise<McpReply | null> {
     const silent = { onNotification: () => undefined, onEnd: () => undefined };
     const timeoutMs = SUBSCRIBE_MS;
@@ -153,7 +153,7 @@ export class LegacyServer {
     }
   }
 
-  /** False without a session, since nothing needs to be opened. */
+  /** Returns false without a session, since nothing needs to be opened. */
   private async allows(
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,
@@ -224,7 +224,7 @@ export class LegacyServer {
     return { profile, onRequest: responder?.onRequest };
   }
 
-  /** The client's revision can be even older than the server's. */
+  /** Forwards a reply to a client, whose revision can be even older than the server's. */
   private passOn({ method, id, request, sink }: McpRequest, reply: McpReply): void {
     const version = request.session?.version ?? request.headers.version ?? null;
     if (reply.error || !isOlder(version, LINKS_SINCE) || !NEWS.test(reply.text)) {

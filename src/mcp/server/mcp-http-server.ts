@@ -308,7 +308,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * They stop when the sink closes.
+   * Starts notifications, which stop when the sink closes.
    *
    * @returns function that stops them; null when this process has already started them
    */
@@ -341,7 +341,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     };
   }
 
-  /** A promise for a session older than this process. @throws McpSessionLostError */
+  /** Returns the session; a promise for a session older than this process. @throws McpSessionLostError */
   private session(id: string, target: McpServerTarget): ClientSession | Promise<ClientSession> {
     const session = this.sessionIds.open(id, callerOf(target));
     if (!session || this.liveSessions.isEnded(session)) throw new McpSessionLostError();
@@ -353,7 +353,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   }
 
   /**
-   * A session older than this process has lost a level, subscriptions, or, for a client that handles requests, its own
+   * Returns true if the session lost state. A session older than this process has lost a level, subscriptions, or, for a client that handles requests, its own
    * upstream session, unless the upstream restores it.
    */
   private async isLost(session: ClientSession, { channel, principal }: McpServerTarget): Promise<boolean> {
@@ -409,7 +409,7 @@ function contextOf(
   };
 }
 
-/** Undefined without an id, for an empty one, and for the id that published clients send without `initialize`. */
+/** Returns undefined without an id, for an empty one, and for the id that published clients send without `initialize`. */
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
   return id === STATELESS_SESSION || id === '' ? undefined : id;
@@ -422,7 +422,7 @@ function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'ta
 /** A comma in these headers means that a proxy folded two lines into one. */
 const withoutCommas: ReadonlySet<string> = new Set(['mcp-protocol-version', 'mcp-session-id', 'mcp-method']);
 
-/** Equal lines once, different lines joined by a comma. */
+/** Returns the value of a header: equal lines once, different lines joined by a comma. */
 function headerOf(
   { headers, headersDistinct }: Pick<IncomingMessage, 'headers' | 'headersDistinct'>,
   name: string,
@@ -447,7 +447,7 @@ export class McpServerMetrics {
   }
 }
 
-/** Undefined for other messages and for several. */
+/** Returns undefined for other messages and for several. */
 function toolIn(text: string): string | undefined {
   const { method, params } = JSON.parse(text) as { method?: unknown; params?: { name?: unknown } };
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;

@@ -53,7 +53,7 @@ export interface McpRequestContext {
   countMore: CountedRequest['countMore'];
 }
 
-/** The name of the client is not known yet. @param endpoint set for OAuth tokens */
+/** Returns the origin of a request, before the name of the client is known. @param endpoint set for OAuth tokens */
 export function originOf({
   accountId,
   keyId,
@@ -85,7 +85,7 @@ export interface CallObserver {
 
 export interface McpResponseSink {
   /**
-   * A null `text` means no body. After an event it closes the stream.
+   * Sends the response. A null `text` means no body. After an event, this closes the stream.
    *
    * @param sessionId id of the session that `initialize` began, sent as a header
    */
@@ -95,7 +95,7 @@ export interface McpResponseSink {
    * would otherwise resume the stream.
    */
   cancelled(text: string): void;
-  /** The first event turns the response into an event stream. */
+  /** Sends an event. The first one turns the response into an event stream. */
   event(text: string): void;
   open(): void;
   /** Call it before the first message of a call's response. */
@@ -156,7 +156,7 @@ export abstract class RequestRecord implements CallObserver {
     this.failure = error;
   }
 
-  /** Called before the MCP server replied. */
+  /** Records an error that was thrown before the MCP server replied. */
   threw(error: unknown): void {
     this.failure = error as Error;
     this.thrownStatus = statusOf[domainErrorOf(error)?.kind ?? 'internal'];

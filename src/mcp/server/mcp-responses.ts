@@ -21,7 +21,7 @@ export function errorText(id: string, code: number, message: string, data?: unkn
   return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code, message, ...(data === undefined ? {} : { data }) })}}`;
 }
 
-/** {@link errorText} for an {@link RpcError}. */
+/** Returns the {@link errorText} of an {@link RpcError}. */
 export function rpcErrorText(id: string, { code, message, data }: RpcError): string {
   return errorText(id, code, message, data);
 }
@@ -36,7 +36,7 @@ export function replyError(
   sink.reply(status, errorText(id, code, message, data));
 }
 
-/** A tool call gets a result, which reaches the model; other requests get an error. */
+/** Replies with a failure. A tool call gets a result, which reaches the model; other requests get an error. */
 export function replyFailure({ method, id, sink }: McpRequest, message: string, era: Era): void {
   sink.reply(
     200,
@@ -44,13 +44,13 @@ export function replyFailure({ method, id, sink }: McpRequest, message: string, 
   );
 }
 
-/** Modern clients require `resultType`. */
+/** Returns a failed tool result, with the `resultType` that modern clients require. */
 export function toolFailureText(id: string, message: string, era: Era): string {
   const type = era === 'modern' ? { resultType: 'complete' } : {};
   return resultText(id, JSON.stringify({ ...type, content: [{ type: 'text', text: message }], isError: true }));
 }
 
-/** Otherwise the message stays byte for byte the same. An error without an id receives one. */
+/** Replaces the id, including a missing one of an error. The rest of the message stays the same, byte for byte. */
 export function withId({ text, id: replyId, error }: McpReply, id: string): string {
   if (replyId) return splice(text, replyId, id);
   return error ? rpcErrorText(id, error) : text;
@@ -60,7 +60,7 @@ export function withOwnError(reply: McpReply, id: string, error: RpcError | null
   return error ? rpcErrorText(id, error) : withId(reply, id);
 }
 
-/** `rewrite` receives the result as JSON text. */
+/** Rewrites the result of a reply, which `rewrite` receives as JSON text. */
 export function withResult(reply: McpReply, id: string, rewrite: (result: string) => string): string {
   if (!reply.result || !reply.id) return withId(reply, id);
   const result = slice(reply.text, reply.result);
@@ -77,7 +77,7 @@ const hopErrors: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
 ]);
 
-/** Null for errors that do not concern only this hop. */
+/** Returns null for errors that do not concern only this hop. */
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };
@@ -89,7 +89,7 @@ export function hopError({ code, message }: RpcError): RpcError | null {
 }
 
 /**
- * Never uses HTTP 401 or 404: a client would refresh a valid key, or open sessions in a loop. For tool calls, required
+ * Returns the message of a failure. It never uses HTTP 401 or 404: a client would refresh a valid key, or open sessions in a loop. For tool calls, required
  * authorization is reported as a tool result, which reaches the model and its user.
  */
 export function failureText(id: string, method: string, error: unknown, era: Era): string {
@@ -103,7 +103,7 @@ export function failureText(id: string, method: string, error: unknown, era: Era
 }
 
 /**
- * {@link failureText} for a client that sends its user to web pages: required authorization is the URL elicitation of
+ * Returns the {@link failureText} for a client that sends its user to web pages: required authorization is the URL elicitation of
  * its revision, an `input_required` result of MCP 2026-07-28 or error -32042 of 2025-11-25. Methods of 2026-07-28 that
  * require no input have -33001. Every link opens only for users signed in as the calling account.
  */
@@ -141,7 +141,7 @@ export function initializeResult(identity: UpstreamIdentity, protocolVersion: st
 }
 
 /**
- * Tasks of 2025-11-25 do not exist in this revision. The log level of a legacy upstream applies to its whole session,
+ * Returns the result of `server/discover`. Tasks of 2025-11-25 do not exist in this revision. The log level of a legacy upstream applies to its whole session,
  * which callers share, so logging is not offered.
  */
 export function discoverResult({ era, capabilities, serverInfo, instructions }: UpstreamIdentity): string {

@@ -46,7 +46,7 @@ export class McpServer {
   ) {}
 
   /**
-   * Failures of the upstream become JSON-RPC replies.
+   * Serves a request. Failures of the upstream become JSON-RPC replies.
    *
    * @param channel upstream channel, or the reason why there is none
    * @throws TooManyError for a batch with more messages than the caller may send in this minute
@@ -154,7 +154,7 @@ export class McpServer {
   }
 }
 
-/** The client declares this in its session or in the request. */
+/** Returns true if the client opens pages, which it declares in its session or in the request. */
 function opensPages(
   classified: Exclude<Classified, { era: null }>,
   { session }: McpRequestContext,
@@ -167,7 +167,7 @@ function opensPages(
   );
 }
 
-/** Undefined without an id that a response can carry. */
+/** Returns undefined without an id that a response can carry. */
 function idOf({ id }: RpcHead, text: string): string | undefined {
   return typeof id === 'string' || typeof id === 'number' ? memberText(text, 'id') : undefined;
 }

@@ -82,7 +82,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     );
   }
 
-  /** Always resolves: with an error when the client disconnects, times out, or has too many pending requests. */
+  /** Sends a request to the client. Resolves with an error when the client disconnects, times out, or has too many pending requests. */
   send(
     session: ClientSession,
     request: ClientRequest,
@@ -94,7 +94,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     return this.await(session, request, (_id, text) => stream.event(text), cancellation, { timeoutMs, late });
   }
 
-  /** The GET stream is in another process. Always resolves, as {@link send}. */
+  /** Sends a request over a GET stream in another process. Resolves in any case, like {@link send}. */
   forward(session: ClientSession, principal: string, request: ClientRequest): Promise<ClientAnswer> {
     const publish = (id: string, text: string) =>
       this.pubSub.publish('mcp.requests', { id, session: session.key, principal, text });
@@ -135,7 +135,7 @@ export class PendingClientRequests implements OnModuleInit, BeforeApplicationShu
     });
   }
 
-  /** The waiting request can be in any process. A response without a waiting request is dropped. */
+  /** Delivers a response to the waiting request, which can be in any process. Without a waiting request, the response is dropped. */
   deliverResponse(session: ClientSession | null, { id }: RpcHead, text: string): void {
     if (!session || typeof id !== 'string') return;
     const [process = '', name, ...more] = id.split('.');
@@ -172,7 +172,7 @@ export class ClientInput {
   ) {}
 
   /**
-   * Null for a client that cannot answer requests: it can if it has a session, declared a capability, and accepts a
+   * Returns null for a client that cannot answer requests: it can if it has a session, declared a capability, and accepts a
    * stream.
    */
   responderFor(
@@ -195,7 +195,7 @@ export class ClientInput {
   }
 
   /**
-   * A request outside of the client's calls goes to its GET stream in this process, else to a running call, else to its
+   * Returns the profile of a client. A request outside of the client's calls goes to its GET stream in this process, else to a running call, else to its
    * GET stream in another process.
    */
   profileOf(session: ClientSession, principal: string): CallerProfile {
@@ -211,7 +211,7 @@ export class ClientInput {
     return { key, capabilities: passed, onRequest };
   }
 
-  /** The reason is a message; null when the client can answer. */
+  /** Returns a message with the reason; null when the client can answer. */
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;
@@ -220,7 +220,7 @@ export class ClientInput {
     return open.length === 0 ? null : `The MCP server asks for what this client cannot answer: ${open.join('; ')}`;
   }
 
-  /** Requests are sent concurrently; responses are listed by the upstream's keys. */
+  /** Sends requests concurrently, and returns responses by the upstream's keys. */
   async collect(
     { request, sink }: McpRequest,
     { requests }: InputRequired,

@@ -87,7 +87,7 @@ export class ResponseSink implements McpResponseSink {
     this.response.flushHeaders();
   }
 
-  /** The client posts to this address (MCP 2024-11-05). */
+  /** Sends the address to which the client posts (MCP 2024-11-05). */
   openFor(address: string): void {
     if (this.isOver) return;
     this.begin();
@@ -105,7 +105,7 @@ export class ResponseSink implements McpResponseSink {
   }
 
   /**
-   * The call continues while the client can resume the stream.
+   * Detaches the client. The call continues while the client can resume the stream.
    *
    * @returns false for a response that cannot be resumed
    */
@@ -116,7 +116,7 @@ export class ResponseSink implements McpResponseSink {
     return true;
   }
 
-  /** `text` is not formatted. */
+  /** Writes a message. @param text not formatted */
   write(text: string): void {
     // Events between the end of a response and its closing would emit an unhandled error.
     if (this.response.writableEnded) return;
@@ -129,7 +129,7 @@ export class ResponseSink implements McpResponseSink {
     else this.finish(last);
   }
 
-  /** `last` is not formatted. */
+  /** Closes the response. @param last not formatted */
   finish(last?: string): void {
     this.keepAlive?.stop();
     if (!this.response.writableEnded) this.response.end(last);
@@ -145,7 +145,7 @@ export class ResponseSink implements McpResponseSink {
   }
 }
 
-/** JSON contains raw line breaks only if pretty-printed; each line becomes a `data` field. */
+/** Returns the frame of an event. JSON contains raw line breaks only if pretty-printed; each line becomes a `data` field. */
 function frame(text: string): string {
   return `event: message\n${text
     .split(/\r\n|\r|\n/)
@@ -178,7 +178,7 @@ export class DisconnectCancellation extends Cancellation {
   };
 }
 
-/** Either side can close the response. */
+/** Resolves when either side has closed the response. */
 export function closed(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     if (response.destroyed) resolve();

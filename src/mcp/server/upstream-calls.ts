@@ -103,7 +103,7 @@ export class UpstreamCalls {
     }
   }
 
-  /** `id` is JSON text. */
+  /** Cancels a request. @param id JSON text */
   cancel(request: McpRequestContext, id: string): void {
     const caller = inFlightKey(request);
     const [only, ...more] = this.running.filter((call) => call.id === id && call.caller === caller);
@@ -111,14 +111,14 @@ export class UpstreamCalls {
   }
 }
 
-/** `text` is a notification as JSON text. */
+/** Returns true for a log message of at least this level. @param text a notification as JSON text */
 export function isLoudMessage(text: string, least: string): boolean {
   const params = memberText(text, 'params');
   const level = params?.startsWith('{') ? memberText(params, 'level') : undefined;
   return level === undefined || isLoud(JSON.parse(level), least);
 }
 
-/** Clients choose their request ids, so calls are separated by session. */
+/** Returns the key of a call, which contains the session, since clients choose their request ids. */
 function inFlightKey({ caller, session }: McpRequestContext): string {
   return `${caller} ${session?.key ?? ''}`;
 }

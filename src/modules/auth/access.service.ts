@@ -126,7 +126,7 @@ export class AccessService implements OnModuleInit {
     return decision === 'yes';
   }
 
-  /** {@link isAllowed} for a server or connection, including the grants of the caller's account: at most 5 s old. */
+  /** Works like {@link isAllowed} for a server or connection, including the grants of the caller's account: at most 5 s old. */
   async mayUse(caller: Caller, action: Action, target: TargetName & Pick<Target, 'ownerId'>): Promise<boolean> {
     const { ownerId, namespace } = target;
     if (this.isAllowed(caller, action, { ownerId, namespace })) return true;
@@ -194,7 +194,7 @@ export class AccessService implements OnModuleInit {
     return this.authorizeOwned(caller, rule, question, this.accessFacts);
   }
 
-  /** True if {@link authorize} succeeds: pages show only what their reader can do. */
+  /** Returns true if {@link authorize} succeeds: pages show only what their reader can do. */
   async allows(caller: Caller, rule: AccessRule, target: RuleParameters): Promise<boolean> {
     try {
       await this.authorize(caller, rule, target);
@@ -244,7 +244,7 @@ export class AccessService implements OnModuleInit {
     throw Object.assign(error, { advice: fact + next });
   }
 
-  /** A member of the organization sees what a grant with level `call` shows. */
+  /** Returns the grant of a member of the organization, who sees what a grant with level `call` shows. */
   private opened(caller: Caller, { id, namespace: name, ownerId }: Target): Grant {
     const namespace = { id, name };
     if (caller.memberships.size === 0 || accountOwns(caller, 'read', ownerId)) return { caller, namespace };

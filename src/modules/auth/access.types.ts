@@ -78,7 +78,7 @@ export interface GrantRef {
 /** The right of an organization's member to its connections, equal to a grant with level `call`. */
 export const MEMBER_GRANT: GrantRef = { id: null, level: 'call', tools: null };
 
-/** For work done without a request, such as calls through connections of the account. */
+/** Returns a caller for work without a request, such as calls through connections of the account. */
 export function callerFor(accountId: string): Caller {
   return { accountId, keyId: ANONYMOUS.keyId, isOperator: false, scopes: null, memberships: NO_MEMBERSHIPS };
 }
@@ -126,7 +126,7 @@ export type Scope = {
   [Resource in keyof SlipwayScopes]: `${Resource}:${SlipwayScopes[Resource]}`;
 }[keyof SlipwayScopes];
 
-/** The action a scope needs: `read`, `execute` (call) and `publish` map to their own, every other operation to `manage`. */
+/** Returns the action that a scope needs: `read`, `execute` (call) and `publish` map to their own, every other operation to `manage`. */
 export function actionOf(scope: Scope): Action {
   const operation = scope.slice(scope.lastIndexOf(':') + 1);
   if (operation === 'execute') return 'call';
@@ -225,7 +225,7 @@ export abstract class TokenSource {
    * @throws UnauthenticatedError, with a challenge where the request is for an MCP endpoint
    */
   abstract verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
-  /** Undefined if the request is not for an MCP endpoint. */
+  /** Returns undefined if the request is not for an MCP endpoint. */
   abstract challenge(request: IncomingMessage): string | undefined;
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }

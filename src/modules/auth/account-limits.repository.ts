@@ -74,7 +74,7 @@ export class AccountLimitsRepository implements OnModuleInit {
     return bytes;
   }
 
-  /** Null resets a limit to its default. */
+  /** Sets limits; null resets a limit to its default. */
   async set(actor: Actor, accountId: string, changes: Partial<Record<AccountLimitName, number | null>>): Promise<void> {
     const names = Object.keys(changes);
     const sql = `WITH change AS (SELECT * FROM unnest($2::text[], $3::bigint[]) AS change(name, value)),

@@ -48,7 +48,7 @@ export class AccountLimitsService {
   }
 
   /**
-   * Request limits take effect within 5 s.
+   * Sets limits. Limits of requests take effect within 5 s.
    *
    * @param changes by name; null resets a limit to its default
    * @throws InvalidInputError, NotFoundError

@@ -95,7 +95,7 @@ export class AccountsService {
   }
 
   /**
-   * The keys of a disabled account are rejected, its streams and tunnels close, and its sessions and invitations are revoked permanently.
+   * Changes an account. The keys of a disabled account are rejected, its streams and tunnels close, and its sessions and invitations are revoked permanently.
    *
    * @throws NotFoundError; ConflictError for disabling an operator, for making a disabled account an operator, and for the last operator;
    * InvalidInputError
@@ -118,7 +118,7 @@ export class AccountsService {
   }
 
   /**
-   * The account must own nothing. Its keys, client authorizations, memberships and grants are deleted, and its streams and tunnels close.
+   * Deletes an account that owns nothing. Its keys, client authorizations, memberships and grants are deleted, and its streams and tunnels close.
    *
    * @throws NotFoundError; ConflictError naming what it owns, for the last owner of an organization, and for the last operator
    */

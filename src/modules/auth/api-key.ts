@@ -9,7 +9,7 @@ export function generateApiKey(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }
 
-/** True even for a damaged key; false for an OAuth token, even another service's. */
+/** Returns true even for a damaged key; false for an OAuth token, even another service's. */
 export function hasKeyPrefix(bearer: string): boolean {
   return bearer.startsWith(PREFIX) && !bearer.startsWith(TOKEN_PREFIX);
 }
@@ -18,7 +18,7 @@ export function isApiKey(text: string): boolean {
   return KEY.test(text);
 }
 
-/** Plain SHA-256: a key has 256 random bits, so a slow hash adds nothing. */
+/** Returns a plain SHA-256: a key has 256 random bits, so a slow hash would not add security. */
 export function hashApiKey(key: string): Buffer {
   return hash('sha256', key, 'buffer');
 }

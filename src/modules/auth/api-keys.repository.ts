@@ -46,7 +46,7 @@ const KEY_BY_HASH = new PreparedStatement<KeyRow>(
      FROM api_keys k JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1`,
 );
 
-/** Valid keys that never expire, and keys that were not used for 90 days, as `"name" of account`, oldest first. */
+/** Returns valid keys that never expire, and keys that were not used for 90 days, as `"name" of account`, oldest first. */
 export async function keyFaults(database: {
   query<T>(sql: string): Promise<T>;
 }): Promise<{ lasting: string[]; unused: string[] }> {
@@ -69,7 +69,7 @@ export class ApiKeysRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
   /**
-   * Must run under the migration lock, so that processes that start together create one operator.
+   * Creates the operator. Must run under the migration lock, so that processes that start together create one operator.
    *
    * @param chosen the key to use instead of a generated one
    * @returns the generated key, to be shown once; null when none was generated
@@ -112,7 +112,7 @@ export class ApiKeysRepository {
   }
 
   /**
-   * Disabling also revokes client authorizations, sessions and invitations; enabling also lifts a suspension of the credentials.
+   * Disables or enables an account. Disabling also revokes client authorizations, sessions and invitations; enabling also lifts a suspension of the credentials.
    *
    * @returns false for an operator, and when the account does not exist
    */

@@ -146,7 +146,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * Only this response holds it in clear text.
+   * Creates a key, which only this response contains in clear text.
    *
    * @param caller whose key creates it
    * @throws NotFoundError, QuotaExceededError, ForbiddenError; InvalidInputError for an unknown scope, and for an expiry that is not in the
@@ -169,7 +169,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 
   /**
-   * The new key has the name and scopes of the old one, which remains valid for at most `overlapSeconds`.
+   * Rotates a key. The new key has the name and scopes of the old one, which remains valid for at most `overlapSeconds`.
    *
    * @param caller whose key rotates it
    * @throws as {@link create}; ConflictError for a key that has been replaced
@@ -280,7 +280,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     if (isChanged && !tx) await this.accountChanged(accountId);
   }
 
-  /** To be called after every change of an account's memberships or its disabling: closes streams that lost their rights. */
+  /** Closes streams that lost their rights. Call this after every change of an account's memberships, and after disabling it. */
   async accountChanged(accountId: string): Promise<void> {
     this.pubSub.announce('auth.account-changed', { accountId });
     await this.checkHeld();
@@ -390,7 +390,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   }
 }
 
-/** A session creates keys with the key it began with, and without one (undefined) if it began with a password. */
+/** Returns the key that creates other keys: for a session, the key it began with, or undefined if it began with a password. */
 function makerKeyOf({ isSession, keyId, rootKeyId }: Caller): string | undefined {
   return isSession ? rootKeyId : keyId;
 }

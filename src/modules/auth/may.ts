@@ -77,7 +77,7 @@ function includes(level: string, action: Action): boolean {
   return level === action || level === 'manage' || action === 'read' || action === 'discover';
 }
 
-/** Null stands for all namespaces. */
+/** Returns the namespaces of a key; null stands for all namespaces. */
 export function namespacesOf({ scopes }: Caller): string[] | null {
   const names = scopes?.flatMap(({ namespace }) => namespace ?? []) ?? [];
   return scopes === null || names.length < scopes.length ? null : names;
@@ -88,7 +88,7 @@ export function readScopes(scopes: readonly string[] | null): KeyScope[] | null 
   return scopes?.flatMap((text) => parseScope(text) ?? []) ?? null;
 }
 
-/** `call` or `call:acme`. Inverse of {@link formatScope}; null for any other string. */
+/** Parses `call` or `call:acme`, the inverse of {@link formatScope}; returns null for any other string. */
 export function parseScope(text: string): KeyScope | null {
   const [level, namespace, ...more] = text.split(':');
   if (!keyLevels.includes(level as KeyLevel) || more.length > 0) return null;
@@ -126,7 +126,7 @@ export function scopeInWords({ level, namespace }: KeyScope): string {
   return `Read what the account has ${where}${more[level]}.`;
 }
 
-/** Null stands for all rights. */
+/** Returns true if the outer scopes include the inner ones; null stands for all rights. */
 export function isWithin(inner: readonly KeyScope[] | null, outer: readonly KeyScope[] | null): boolean {
   if (outer === null) return true;
   return inner !== null && inner.every(({ level, namespace }) => covers(outer, level, namespace));

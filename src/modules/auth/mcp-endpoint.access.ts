@@ -41,7 +41,7 @@ export function mcpEndpointAt(path: string): McpEndpoint | null {
   }
 }
 
-/** The canonical path of an endpoint, which tokens use. */
+/** Returns the canonical path of an endpoint, which tokens use. */
 export function pathOfEndpoint(endpoint: McpEndpoint): string {
   switch (endpoint.kind) {
     case 'connection': {
@@ -67,7 +67,7 @@ function pageOfEndpoint(endpoint: McpEndpoint): string {
 }
 
 /**
- * An MCP client sends a token or a session, or accepts an event stream, and never gets this redirect (303).
+ * Redirects browsers to the page (303). MCP clients send a token or a session, or accept an event stream, and are not redirected.
  *
  * @param request with its canonical URL
  */

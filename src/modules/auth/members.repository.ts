@@ -114,7 +114,7 @@ export class MembersRepository {
   }
 
   /**
-   * The first member revokes the organization's sessions and client authorizations: from now on members act as themselves.
+   * Sets a role. The first member revokes the organization's sessions and client authorizations: from now on members act as themselves.
    *
    * @param actor of a joining account: with the key that created the invitation
    * @param invites creates an invitation for an account that is not a member, replacing its older one

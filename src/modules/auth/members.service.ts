@@ -40,7 +40,7 @@ export class MembersService {
   ) {}
 
   /**
-   * The operator manages members as an owner does.
+   * Finds an organization of the caller. The operator manages members as an owner does.
    *
    * @returns null if the organization does not exist or the caller is not a member
    */
@@ -89,7 +89,7 @@ export class MembersService {
   }
 
   /**
-   * Newest first.
+   * Lists invitations, newest first.
    *
    * @param passwords also links by which the account chooses a password
    */

@@ -34,7 +34,7 @@ export const BY_OWNER = `EXISTS (SELECT FROM accounts o LEFT JOIN memberships m 
         AND NOT EXISTS (SELECT FROM memberships own WHERE own.organization_id = o.id)))`;
 
 /**
- * SQL condition: the account $1 can revoke rights in the account of this column, which is itself or an organization that it owns. Operators
+ * Returns the SQL condition that the account $1 can revoke rights in the account of this column, which is itself or an organization that it owns. Operators
  * can revoke in every account.
  */
 export const revocableBy = (column: string, isOperator: string) =>
@@ -59,7 +59,7 @@ export const grantsWithinNamespaces = `(SELECT coalesce(g.namespace_id, s.namesp
 export const namespaceGrants = `(SELECT g.namespace_id, g.subject_id FROM grants g WHERE ${IS_CURRENT})`;
 
 /**
- * A sub-select of the current grants to an account, to organizations where it is more than a guest, and to everybody; `ownLevel` is the
+ * Returns a sub-select of the current grants to an account, to organizations where it is more than a guest, and to everybody; `ownLevel` is the
  * account's level: a member can only call.
  *
  * @param account SQL of its id
@@ -71,7 +71,7 @@ export function grantsTo(account: string): string {
     WHERE (g.subject_id = ${account} OR m.role <> 'guest' OR g.subject_id IS NULL) AND ${IS_CURRENT})`;
 }
 
-/** Null stands for all tools. */
+/** Merges the tools of grants; null stands for all tools. */
 export function toolsOfAll(grants: readonly { tools: readonly string[] | null }[]): string[] | null {
   if (grants.some(({ tools }) => tools === null)) return null;
   return [...new Set(grants.flatMap(({ tools }) => tools ?? []))];

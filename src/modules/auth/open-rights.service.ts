@@ -148,7 +148,7 @@ function keyOf(accountId: string, target: TargetName): string {
   return JSON.stringify([accountId, target.kind, target.namespace, target.name]);
 }
 
-/** A stream closes when it would show something else; a call of one tool only when that tool is no longer granted. */
+/** Returns true if a stream still shows the same, and if the tool of a call is still granted. */
 export function isStillOpen(
   before: GrantRef | undefined,
   now: GrantRef | undefined,

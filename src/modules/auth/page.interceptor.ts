@@ -51,7 +51,7 @@ export class PageInterceptor implements NestInterceptor {
   }
 }
 
-/** The connection breaks off if the rest fails. */
+/** Streams a page that grows. The connection breaks off if the rest fails. */
 function growing(html: string, grow: NonNullable<Page['grow']>): StreamableFile {
   const [head = '', between = '', end = ''] = html.split(String(GROWING));
   const stream = new PassThrough();

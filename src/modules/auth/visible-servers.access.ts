@@ -5,7 +5,7 @@ import { accountsOf, IS_CURRENT } from './memberships.access.js';
 export { covers, namespacesOf } from './may.js';
 
 /**
- * The SQL condition that a caller can find a server: it is not private, the caller's account or an organization where it is more than a
+ * Returns the SQL condition that a caller can find a server: it is not private, the caller's account or an organization where it is more than a
  * guest owns its namespace or has a grant of the server or the namespace, or everybody has. Lists of what servers contain use it; lists of
  * servers use {@link listedFor}, everything else `ServerAccessService.isAllowed`.
  *
@@ -16,7 +16,7 @@ export function visibleTo(server: string, caller: Caller, add: (value: unknown) 
   return openTo(`${server}.visibility <> 'private'`, server, caller, add);
 }
 
-/** Servers of other owners appear after their first current release. */
+/** Works like {@link visibleTo} for lists: servers of other owners appear after their first current release. */
 export function listedFor(server: string, caller: Caller, add: (value: unknown) => string): string {
   const isPublished = `${server}.visibility <> 'private' AND ${server}.current_type IS NOT NULL`;
   return openTo(isPublished, server, caller, add);
@@ -42,7 +42,7 @@ export function callableByAccount(server: string, account: string): string {
   return `(${server}.visibility = 'public' OR ${allowed(server, account)})`;
 }
 
-/** Separate subqueries: Postgres evaluates each once for a list, not for each server. */
+/** Returns separate subqueries: Postgres evaluates each of them once for a list, not for each server. */
 function allowed(server: string, account: string): string {
   const granted = (column: string) => `SELECT g.${column} FROM grants g WHERE g.${column} IS NOT NULL AND ${IS_CURRENT}
       AND (g.subject_id IS NULL OR g.subject_id IN ${accountsOf(account)})`;

@@ -201,7 +201,7 @@ export class AuthorizationServerRepository {
   }
 
   /**
-   * Using a refresh token invalidates its predecessor after 60 s. Locks the authorization first, as its deletion does, then rows from the
+   * Uses a code or token. A used refresh token invalidates its predecessor after 60 s. Locks the authorization first, as its deletion does, then rows from the
    * successor to its predecessor, so that two statements never deadlock.
    *
    * @returns false when the code or token had been used before, or no longer exists
@@ -236,7 +236,7 @@ export class AuthorizationServerRepository {
     );
   }
 
-  /** True if a stored refresh token of this authorization was replaced long ago: a token whose row was deleted is even older. */
+  /** Returns true if a stored refresh token of this authorization was replaced long ago: a token whose row was deleted is even older. */
   async isLongReplaced(grantId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM as_records WHERE grant_id = $1 AND kind = 'RefreshToken' AND grace_until <= now() LIMIT 1`,
@@ -245,7 +245,7 @@ export class AuthorizationServerRepository {
     return rows.length > 0;
   }
 
-  /** Also revokes the account's least recently used authorizations beyond its limits. @returns the ids of the revoked ones */
+  /** Stores a grant, and revokes the account's least recently used authorizations beyond its limits. @returns the ids of the revoked ones */
   async saveGrant(grant: NewGrant): Promise<string[]> {
     const sql = `WITH client AS (UPDATE as_clients SET first_used_at = coalesce(first_used_at, now()), last_used_at = now() WHERE id = $3)
        INSERT INTO as_grants (id, account_id, client_id, client_name, client_host, redirect_key, redirects_hash, resource,

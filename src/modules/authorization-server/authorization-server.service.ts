@@ -75,7 +75,7 @@ export class AuthorizationServerService {
     this.refreshTokens = new RefreshTokens(keysFor(env, 'slipway refresh tokens'));
   }
 
-  /** {@link tryServe} handles nothing before this. */
+  /** Starts the server; {@link tryServe} does not serve requests before. */
   async start(): Promise<void> {
     // The library is written for Node 22: Node 20 lacks one function, and the library prints a line about it.
     type Parse = (url: string) => URL | null;
@@ -471,7 +471,7 @@ function sendJson(response: ServerResponse, status: number, body: object, header
     .end(JSON.stringify(body));
 }
 
-/** The types of the library do not declare this method. */
+/** Adds a method that the types of the library do not declare. */
 function idsOf(model: unknown): { generateTokenId: (this: { grantId: string }) => string } {
   return (model as { prototype: { generateTokenId: () => string } }).prototype;
 }

@@ -145,7 +145,7 @@ export class ClientDocuments {
     return null;
   }
 
-  /** The copy of a document that cannot be fetched now. The rejection applies only to this requester. */
+  /** Returns the copy of a document that cannot be fetched now, or rejects this requester only. */
   private async withoutRoom(url: string): Promise<Remembered> {
     return {
       outcome: (await this.copyOf(url)) ?? toDocumentError(url, 'too many are being read. Try again in a minute.'),

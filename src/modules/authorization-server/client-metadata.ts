@@ -171,7 +171,7 @@ export function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * Only consent for such a redirect URI can be remembered: any program on the user's machine can receive what is sent to loopback or to a
+ * Returns true for an exact https URI. Only consent for such a redirect URI can be remembered: any program on the user's machine can receive what is sent to loopback or to a
  * custom scheme.
  */
 export function isExactHttps(uri: string): boolean {
@@ -180,7 +180,7 @@ export function isExactHttps(uri: string): boolean {
 }
 
 /**
- * Equal for redirect URIs with the same destination: for a loopback address, the port and the spelling of the host (`localhost`,
+ * Returns a key that is equal for redirect URIs with the same destination: for a loopback address, the port and the spelling of the host (`localhost`,
  * `127.0.0.1`, `[::1]`) do not matter. Any other redirect URI is its own key.
  */
 export function redirectKey(uri: string): string {
@@ -189,7 +189,7 @@ export function redirectKey(uri: string): string {
   return `http://loopback${pathname}${search}`;
 }
 
-/** A redirect URI that all parsers read alike; null for any other. Browsers read `https:host` as a path of Slipway. */
+/** Parses a redirect URI that all parsers read alike; returns null for any other. Browsers read `https:host` as a path of Slipway. */
 function redirectUrl(uri: string): URL | null {
   const url = AMBIGUOUS.test(uri) ? null : parseUrl(uri);
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';

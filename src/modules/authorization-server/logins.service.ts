@@ -28,7 +28,7 @@ export class LoginsService {
   }
 
   /**
-   * The revocation takes effect within 5 s in every process. Revoking the password also revokes all sessions and client authorizations.
+   * Revokes a login. The revocation takes effect within 5 s in every process. Revoking the password also revokes all sessions and client authorizations.
    *
    * @throws NotFoundError
    */

@@ -13,7 +13,7 @@ import { MCP_SCOPE, paths } from './authorization-server.types.js';
 
 const RESOURCE_METADATA = '/.well-known/oauth-protected-resource';
 
-/** An origin, since issuers with a path fail in some clients. */
+/** Returns the issuer, an origin: issuers with a path fail in some clients. */
 export function issuerOf({ baseUrl }: Env): string {
   return new URL(baseUrl).origin;
 }
@@ -44,7 +44,7 @@ function askedOrigin({ headers }: IncomingMessage, env: Env): string {
   return env.isLocalOnly && url && isOwnOrigin(url, env) ? url.origin : issuerOf(env);
 }
 
-/** The endpoint of a resource indicator (RFC 8707); null for anything else. Ignores one trailing slash. */
+/** Returns the endpoint of a resource indicator (RFC 8707); null for anything else. Ignores one trailing slash. */
 export function endpointOfResource(resource: string, env: Env): McpEndpoint | null {
   const url = parseUrl(resource);
   return url && isOwnOrigin(url, env) ? mcpEndpointAt(canonicalPath(url.pathname)) : null;
@@ -54,7 +54,7 @@ export function resourceOf(endpoint: McpEndpoint, env: Env): string {
   return issuerOf(env) + pathOfEndpoint(endpoint);
 }
 
-/** The host is spelt as in the request; the address is safe in a quoted value of a header. */
+/** Returns the URL of the metadata, with the host as spelt in the request; it is safe in a quoted value of a header. */
 export function metadataUrl(request: IncomingMessage, env: Env): string {
   const [path = ''] = askedUrl(request).split('?');
   return askedOrigin(request, env) + RESOURCE_METADATA + path.replace(/["\\]/g, encodeURIComponent);

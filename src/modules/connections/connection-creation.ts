@@ -99,7 +99,7 @@ export class ConnectionCreation {
   }
 }
 
-/** Null for `{}`, which offers all tools. */
+/** Returns null for `{}`, which offers all tools. */
 export function toStoredTools(tools: ToolsDto | undefined): ToolChoice | null {
   return tools?.allow === undefined && tools?.deny === undefined ? null : { ...tools };
 }

@@ -105,7 +105,7 @@ export class ConnectionsService {
   }
 
   /**
-   * A caller with the level `call` sees only who has to set the connection up.
+   * Returns a connection. A caller with the level `call` sees only the account that has to set it up.
    *
    * @param caller null: without setup links
    * @throws ResourceNotFoundError
@@ -165,7 +165,7 @@ export class ConnectionsService {
   }
 
   /**
-   * If the address changes, headers, authorization, recordings, status and setup links are reset to those of a new connection.
+   * Updates a row. If the address changes, headers, authorization, recordings, status and setup links are reset to those of a new connection.
    *
    * @param existing the row that the change was made for
    * @throws ConflictError if the connection has worked or moved since that row was read

@@ -36,7 +36,7 @@ interface GrantRow {
   canEnd: boolean;
 }
 
-/** The grants, each with a button that revokes it if `canEnd` is true. */
+/** Renders the grants; each has a button that revokes it if `canEnd` is true. */
 export function grantTable(view: FormsView, rows: readonly GrantRow[]): Html {
   const headings = [['Account'], ['Can'], ['Until'], ['Last used', 'extra'], ['Actions', 'actions']] as const;
   const cells = rows.map(({ grant, kind, name, canEnd }) => {
@@ -59,7 +59,7 @@ export function lastUseOf(use: LastUse | undefined): HtmlValue {
   return use ? html`${timeOf(use.at)}<small>with ${by}</small>` : 'Not yet';
 }
 
-/** An open request for access, with a link to the form that decides it. */
+/** Renders an open request for access, with a link to the form that decides it. */
 export function requestRow(ui: string, request: OpenRequest): [Html, Html] {
   const { id, qualifiedName, account } = request;
   const href = `${ui}/access/server/${encodeURIComponent(qualifiedName)}?request=${id}#request`;

@@ -184,7 +184,7 @@ function usableRow(view: HomeView, row: Usable): HtmlValue[] {
   ];
 }
 
-/** A namespace shows the number of its connections with pending steps. */
+/** Returns the state of a row; for a namespace, the number of its connections with pending steps. */
 function stateOfRow(row: Usable): ShownState {
   const { waiting, access } = row;
   if (!waiting) return stateOf(row, { isManager: access.level === 'manage' });

@@ -18,12 +18,12 @@ export class OwnNamespacesService {
     return this.targetsService.namespacesOf([accountId]);
   }
 
-  /** Names of the namespaces where the user can add connections, newest first, including those of its organizations. */
+  /** Returns names of the namespaces where the user can add connections, newest first, including those of its organizations. */
   usableBy(person: SessionCaller): Promise<string[]> {
     return this.targetsService.namespacesOf(this.accessService.accountsWith(person, 'manage'));
   }
 
-  /** The name is derived from that of the account; it might be taken. */
+  /** Derives a name from that of the account; the name might be taken. */
   proposalFor({ accountName }: SessionCaller): string {
     const name = accountName.toLowerCase().replace(/[^a-z0-9]+/g, '-');
     return name.slice(0, 39).replace(/^-|-$/g, '');

@@ -22,7 +22,7 @@ const REASONS: Record<string, string> = {
   source_waiting: 'hosting is off',
 };
 
-/** The next step of the manager of a connection; null for none, and for an uplink, whose page shows its command. */
+/** Returns the next step of the manager of a connection; null for none, and for an uplink, whose page shows its command. */
 export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string }): string | null {
   return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
@@ -54,14 +54,14 @@ export function stateOf({ kind, status, suspended }: Shown, { isManager }: { isM
   return { badge: badge('Does not work', 'bad'), detail: html`${REASONS[status.reason] ?? 'it fails'}, ${since}` };
 }
 
-/** Relative to the root of Slipway; null without an icon, and for one of another host, which pages do not load. */
+/** Returns an icon URL relative to the root of Slipway; null without an icon, and for another host, whose icons pages do not load. */
 export function ownIcon(baseUrl: string, root: string, iconUrl: string | null): string | null {
   if (iconUrl?.startsWith('data:image/')) return iconUrl;
   return iconUrl?.startsWith(`${baseUrl}/`) ? root + iconUrl.slice(baseUrl.length + 1) : null;
 }
 
 /**
- * The setup page of a connection; null if no step of the user is pending.
+ * Returns the setup page of a connection; null if no step of the user is pending.
  *
  * @param back path from the root to the page to return to
  */

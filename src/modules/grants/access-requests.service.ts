@@ -58,7 +58,7 @@ export class AccessRequestsService {
     return { created: accessRequest.created, request: await this.get(accessRequest.id, serverId) };
   }
 
-  /** Newest first. */
+  /** Lists requests, newest first. */
   async list(of: RequestsOf, query: PageQueryDto): Promise<AccessRequestListDto> {
     const { rows, pagination } = await readPage(query, this.accessRequestsRepository.count(of), (page) =>
       this.accessRequestsRepository.list(of, page),

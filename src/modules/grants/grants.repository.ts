@@ -30,7 +30,7 @@ export type OpeningGrant = TargetedGrant & {
 };
 
 /**
- * The strongest comes first.
+ * Returns the SQL of grants that open a target, strongest first.
  *
  * @param account SQL of the id of an account
  * @param target SQL of kind, namespace and key of the target
@@ -64,7 +64,7 @@ const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_i
 export class GrantsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** The merged grants have the id of the strongest. */
+  /** Merges the grants of an account; the result has the id of the strongest one. */
   async find(accountId: string, target: TargetName): Promise<TargetedGrant | null> {
     return mergeGrants(await this.opening(accountId, target));
   }
@@ -83,7 +83,7 @@ export class GrantsRepository {
     return rowsOf.map(mergeGrants);
   }
 
-  /** The strongest comes first. */
+  /** Returns the grants that open a target, strongest first. */
   opening(accountId: string, target: TargetName): Promise<OpeningGrant[]> {
     return OPENING.run(this.database, [accountId, target.kind, target.namespace, keyOf(target)]);
   }
@@ -109,7 +109,7 @@ export class GrantsRepository {
   }
 
   /**
-   * `subjectId` null stands for everybody. An expired grant is deleted and created again. With an `organizationId`, only its members can be
+   * Stores a grant. `subjectId` null stands for everybody. An expired grant is deleted and created again. With an `organizationId`, only its members can be
    * grantees.
    *
    * @param max number of grants of a target
@@ -186,7 +186,7 @@ export class GrantsRepository {
     });
   }
 
-  /** Also deletes the client authorizations that the grants opened. @returns the targets of the grants */
+  /** Deletes expired grants, and the client authorizations that they opened. @returns the targets of the grants */
   async deleteExpired(now: Date): Promise<TargetRef[]> {
     const [deleted] = await this.database.query<[TargetRef[]]>(
       `DELETE FROM grants WHERE id IN (SELECT id FROM grants WHERE expires_at <= $1 FOR UPDATE SKIP LOCKED)
@@ -222,7 +222,7 @@ export class GrantsRepository {
     return row.count;
   }
 
-  /** The grants of {@link countGiven}, newest first. @param id the only one; null: all */
+  /** Lists the grants of {@link countGiven}, newest first. @param id the only one; null: all */
   listGiven(ownerId: string, { offset, limit }: Page, id: string | null = null): Promise<GivenGrantRow[]> {
     return this.database.query(
       `SELECT g.id, a.id AS "accountId", a.name AS "accountName", g.level, g.tools, g.expires_at AS "expiresAt",

@@ -39,12 +39,12 @@ export class GrantsService {
     private readonly targetsService: TargetsService,
   ) {}
 
-  /** The terms of a grant, from the values of a form. @throws InvalidInputError */
+  /** Returns the terms of a grant from the values of a form. @throws InvalidInputError */
   checkBody(body: object): Promise<SetGrantDto> {
     return checkedBody(SetGrantDto, body);
   }
 
-  /** The grant has the id of the strongest one; null without any. */
+  /** Merges current grants; the result has the id of the strongest one, and is null without any. */
   findCurrent(accountId: string, target: TargetName): Promise<FoundGrant | null> {
     return this.grantsRepository.find(accountId, target);
   }

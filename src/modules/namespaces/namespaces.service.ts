@@ -41,7 +41,7 @@ const RENAME = 'choose another name, or let POST /namespaces generate one';
 
 /** The module that has the connections provides it. */
 export abstract class NamespaceDeletion {
-  /** The returned function runs after a successful deletion. */
+  /** Prepares a deletion. The returned function runs after the deletion succeeded. */
   abstract prepareDeletion(namespace: OwnedNamespace): Promise<() => void>;
   /** Runs in the transaction that moves namespaces to another account: revokes client authorizations, setup links and consents. */
   abstract endLogins(namespaceIds: string[], tx: EntityManager): Promise<void>;
@@ -98,7 +98,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Nothing changes if the caller or its organization already owns the name.
+   * Claims a namespace. Nothing changes if the caller or its organization already owns the name.
    *
    * @param organizationId the account that gets it; by default the caller's own
    * @param moves moves a namespace that the caller owns in another account
@@ -150,7 +150,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * A null reason reinstates the namespace. The change takes effect immediately in this process, within 5 s in every other.
+   * Suspends a namespace, or reinstates it if the reason is null. The change takes effect immediately in this process, within 5 s in every other.
    *
    * @throws NamespaceNotFoundError
    */
@@ -197,7 +197,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
     return { success: true, namespaces: moved.map(({ name: movedName }) => movedName).sort(), grants };
   }
 
-  /** {@link move} of one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */
+  /** Works like {@link move} for one namespace. @throws NamespaceNotFoundError when it was deleted meanwhile */
   async moveOne(caller: Caller, name: string, to: string): Promise<TransferredAccountDto> {
     const row = await this.namespaceRepository.findOneBy({ name });
     if (!row || !this.accessService.isAllowed(caller, 'own', { ownerId: row.accountId, namespace: name })) {

@@ -117,7 +117,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * A user authorizes Slipway by {@link openLink}, once, even after a restart.
+   * Begins an authorization, which a user completes by {@link openLink}, once, even after a restart.
    *
    * @throws OAuthSetupError with a message for the publisher
    */
@@ -135,7 +135,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * {@link begin} without a link, for a user who is redirected immediately.
+   * Works like {@link begin} without a link, for a user who is redirected immediately.
    *
    * @param client a client that the user entered; it is stored for this owner and used from now on
    * @param cookie identifies the browser, which must return with it
@@ -210,7 +210,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * A state works once, within ten minutes, in the browser that began.
+   * Completes an authorization. Its state works once, within ten minutes, in the browser that began it.
    *
    * @throws SetupPageError
    */
@@ -349,7 +349,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
   }
 
   /**
-   * The same browser can repeat it, which restarts the authorization; another one cannot.
+   * Starts an authorization. The same browser can repeat this, which restarts the authorization; another browser cannot.
    *
    * @param client null for an adapter
    * @param holder of the link that it continues
@@ -387,7 +387,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return url;
   }
 
-  /** Also returns the PKCE verifier (RFC 7636). @throws OAuthSetupError */
+  /** Begins an authorization at an adapter, and returns the PKCE verifier (RFC 7636). @throws OAuthSetupError */
   private async signInAtAdapter(owner: CredentialOwner, state: string): Promise<{ url: string; codeVerifier: string }> {
     const codeVerifier = randomBytes(32).toString('base64url');
     const codeChallenge = createHash('sha256').update(codeVerifier).digest('base64url');
@@ -415,7 +415,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return { ...presentation, title: presentation.title ?? resourceName ?? undefined, label, upstreamHost };
   }
 
-  /** Null for an adapter, which needs no client. */
+  /** Returns null for an adapter, which needs no client. */
   private async clientOf({ clientRowId: id, server }: PendingAuthorization): Promise<OAuthClient | null> {
     if (server.adapter !== undefined || id === null) return null;
     return this.database.manager.findOneByOrFail(OAuthClient, { id });
@@ -470,7 +470,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     }
   }
 
-  /** A new authorization replaces the owner's credential and invalidates the owner's other links. */
+  /** Stores an authorization, which replaces the owner's credential and invalidates the owner's other links. */
   private async store(pending: PendingAuthorization, tokens: TokenSet, tx: EntityManager): Promise<void> {
     const { id, ownerKind, ownerId, upstreamUrl, server, clientRowId, resource, scopes } = pending;
     // A trigger deletes the row together with its owner, and waits for this lock.

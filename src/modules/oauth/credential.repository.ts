@@ -91,7 +91,7 @@ export class CredentialsRepository {
   }
 
   /**
-   * True if, within a day and since the last browser that returned, two browsers were sent to the server with this client and neither
+   * Returns true if, within a day and since the last browser that returned, two browsers were sent to the server with this client and neither
    * returned: the server might have forgotten the client, and report it only on its own page.
    */
   async isUnanswered(clientId: string): Promise<boolean> {
@@ -113,7 +113,7 @@ export class CredentialsRepository {
     await tx.createQueryBuilder().insert().into(OAuthClient).values(client).orIgnore().execute();
   }
 
-  /** Until the transaction ends, the owner cannot be deleted, and no second client of it can be stored. @returns false without the owner */
+  /** Locks the owner until the transaction ends: it cannot be deleted, and no second client of it can be stored. @returns false without the owner */
   async lockOwner({ kind, id }: CredentialOwner, tx: EntityManager): Promise<boolean> {
     const rows = await tx.query<object[]>(`SELECT 1 FROM ${tableOf[kind]} WHERE id = $1 FOR NO KEY UPDATE`, [id]);
     return rows.length > 0;
@@ -128,13 +128,13 @@ export class CredentialsRepository {
     );
   }
 
-  /** Recognize the error by {@link isLockTimeout}. */
+  /** Limits the wait for locks. {@link isLockTimeout} recognizes the error. */
   async limitLockWait(tx: EntityManager): Promise<void> {
     await tx.query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
   }
 }
 
-/** SQLSTATE 55P03. */
+/** Returns true for SQLSTATE 55P03. */
 export function isLockTimeout(error: unknown): boolean {
   return (error as { driverError?: { code?: string } }).driverError?.code === '55P03';
 }

@@ -102,7 +102,7 @@ export class SetupPageError extends PageError {
   );
 }
 
-/** A function, so that the stack of the error names the code that throws it. */
+/** Returns a function, so that the stack of the error names the code that throws it. */
 function page(...args: ConstructorParameters<typeof SetupPageError>): () => SetupPageError {
   return () => new SetupPageError(...args);
 }
@@ -119,7 +119,7 @@ const nextSteps: Partial<Record<string, string>> = {
 };
 
 /**
- * RFC 6749 section 4.1.2.1.
+ * Returns the error for a response of RFC 6749 section 4.1.2.1.
  *
  * @param name of the server, as users know it
  */

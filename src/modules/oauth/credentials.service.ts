@@ -132,7 +132,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     (await this.database.transaction((tx) => this.removeIn(owner, tx)))();
   }
 
-  /** {@link remove} within a transaction. The returned function revokes the tokens, after its commit. */
+  /** Works like {@link remove} within a transaction. The returned function revokes the tokens, after its commit. */
   async removeIn(owner: CredentialOwner, tx: EntityManager): Promise<() => void> {
     const where = { ownerKind: owner.kind, ownerId: owner.id };
     await tx.delete(PendingAuthorization, where);
@@ -146,7 +146,7 @@ export class CredentialsService implements OnModuleInit, BeforeApplicationShutdo
     };
   }
 
-  /** The returned function revokes the tokens sequentially, in the background. */
+  /** Returns a function that revokes the tokens sequentially, in the background. */
   async prepareRevocation(kind: CredentialOwner['kind'], ownerIds: string[]): Promise<() => void> {
     const rows = await this.database.manager.find(UpstreamCredential, {
       where: { ownerKind: kind, ownerId: In(ownerIds) },

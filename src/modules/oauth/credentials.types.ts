@@ -13,11 +13,11 @@ export interface CredentialOwner {
 
 /** The module that stores the owners provides it. */
 export interface CredentialOwners {
-  /** If false, the links of the owner are invalid, and no token is stored. */
+  /** Returns false if the links of the owner are invalid and no token must be stored. */
   isAuthorizationPending(ownerId: string): Promise<boolean>;
   /** Asks whether the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
-  /** The page that requests the authorization shows these names; empty when unknown. */
+  /** Returns names for the page that requests the authorization; an empty object when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
   /** Resumes a release, for example. */
   handleAuthorization(ownerId: string): Promise<void>;
@@ -56,7 +56,7 @@ export interface PreregisteredClient {
 }
 
 /**
- * Upstream URLs are stored and compared as `URL` writes them, without fragment, and with a hash instead of the query, which might contain
+ * Returns the stored form of a URL. Upstream URLs are stored and compared as `URL` writes them, without fragment, and with a hash instead of the query, which might contain
  * keys. Idempotent.
  */
 export function upstreamAddress(url: string): string {

@@ -41,7 +41,7 @@ export class OAuthClientsService {
     private readonly env: Env,
   ) {}
 
-  /** `modules/connections` calls this at startup. */
+  /** Provides the adapters; `modules/connections` calls this at startup. */
   provideAdapters(find: AdapterFinder): void {
     this.findAdapter = find;
   }
@@ -137,7 +137,7 @@ export class OAuthClientsService {
     }
   }
 
-  /** The metadata decides; false if a user must enter a client. */
+  /** Returns false if a user must enter a client, which the metadata decides. */
   async isObtainable(server: AuthorizationServer): Promise<boolean> {
     if (server.adapter !== undefined || server.registrationEndpoint !== null) return true;
     if (server.readsClientDocuments && this.documentUrl !== null) return true;
@@ -170,7 +170,7 @@ export class OAuthClientsService {
   }
 
   /**
-   * The tokens of the replaced client are no longer refreshed; the same client gets the secret. For other issuers only the client in use
+   * Stores a client. The tokens of the replaced client are no longer refreshed; the same client gets the secret. For other issuers only the client in use
    * stays, so that an owner has at most two.
    *
    * @throws SetupPageError if the owner was deleted

@@ -11,7 +11,7 @@ export function openTokens(row: Pick<UpstreamCredential, 'id' | 'sealedTokens'>,
   return row.sealedTokens === null ? null : (JSON.parse(vault.open(row.sealedTokens, row.id)) as OpenedTokens);
 }
 
-/** The expiry is relative to now, as `expires_in` is. */
+/** Returns tokens to store; their expiry is relative to now, as `expires_in` is. */
 export function storedTokens(
   row: Pick<UpstreamCredential, 'id' | 'scopes' | 'generation'>,
   tokens: TokenSet,

@@ -98,7 +98,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     );
   }
 
-  /** Running refreshes store their tokens before the database closes. */
+  /** Waits for running refreshes, which store their tokens before the database closes. */
   async beforeApplicationShutdown(): Promise<void> {
     await Promise.allSettled(this.running.values());
   }
@@ -155,7 +155,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     }
   }
 
-  /** The caller commits. */
+  /** Attempts a refresh; the caller commits. */
   private async attempt(
     tx: EntityManager,
     row: UpstreamCredential,
@@ -259,7 +259,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
     return toAwayOutcome(reason, row, oldTokens, rejected);
   }
 
-  /** The server has rotated the token, so the old one is no longer valid. */
+  /** Stores a token again that the server has rotated: the old one is no longer valid. */
   private async storeAgain(rotated: UpstreamCredential, error: unknown): Promise<RefreshOutcome> {
     for (let tries = 1; ; tries += 1) {
       try {
@@ -309,7 +309,7 @@ function settledBefore(row: UpstreamCredential, request: RefreshRequest, vault: 
   return null;
 }
 
-/** The name is for a log line. @param database the transaction, if there is one: it holds a connection */
+/** Returns names for a log line. @param database the transaction, if there is one: it holds a connection */
 async function namesOf(
   { id, ownerKind, ownerId }: UpstreamCredential,
   database: Pick<EntityManager, 'query'>,

@@ -21,7 +21,7 @@ import { PeopleRepository, type Invited } from './people.repository.js';
 import { SessionsService } from './sessions.service.js';
 
 /**
- * Only the response contains the link.
+ * Issues an invitation, whose link only the response contains.
  *
  * @param minutes of validity; 72 h by default
  * @throws NotFoundError, ConflictError
@@ -83,7 +83,7 @@ export class InvitationsService {
     return { url: `${this.env.baseUrl}/invite?token=${secret}`, expiresAt: expiresAt.toISOString() };
   }
 
-  /** The account of a link, and the role. @throws PageError */
+  /** Returns the account of a link, and the role. @throws PageError */
   async open(token: unknown): Promise<Invited & { hash: Buffer }> {
     const hash = isSecret(token) && !this.passwordsService.isOff ? hashSecret(token) : null;
     const account = hash && (await this.peopleRepository.invited(hash));

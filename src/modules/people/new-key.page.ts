@@ -6,7 +6,7 @@ import type { ShownOnce } from '../../platform/pages/shown-once.js';
 import { keyLevels } from '../auth/access.types.js';
 
 /**
- * The form that creates an API key; {@link newKeyOf} reads its values.
+ * Renders the form that creates an API key; {@link newKeyOf} reads its values.
  *
  * @param name of the form
  * @param namespaces names of those that the key can be limited to
@@ -48,7 +48,7 @@ export function newKeyOf(form: URLSearchParams): { name: string; expiresAt: stri
   return { name, expiresAt, ...(!scopes.includes('all') && { scopes }) };
 }
 
-/** A new API key, shown once; nothing without one. */
+/** Renders a new API key, which is shown once; null without one. */
 export function shownKey(once: ShownOnce | null): Html | null {
   const { name, key } = once ?? {};
   if (key === undefined) return null;

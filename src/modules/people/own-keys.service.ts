@@ -13,7 +13,7 @@ export class OwnKeysService {
     private readonly accessService: AccessService,
   ) {}
 
-  /** Also returns the namespaces to which a key can be limited. */
+  /** Lists the keys, and the namespaces to which a key can be limited. */
   async list(person: SessionCaller) {
     const accounts = this.accessService.accountsWith(person, 'read');
     const [{ apiKeys }, ...names] = await Promise.all([
@@ -24,7 +24,7 @@ export class OwnKeysService {
   }
 
   /**
-   * The field `id` names the key; the new one has the same rights and expiry.
+   * Rotates the key in the field `id`; the new key has the same rights and expiry.
    *
    * @throws as ApiKeysService
    */
@@ -36,7 +36,7 @@ export class OwnKeysService {
     return { name, key };
   }
 
-  /** The field `id` names the key. @throws as ApiKeysService */
+  /** Revokes the key in the field `id`. @throws as ApiKeysService */
   async revoke(person: SessionCaller, form: URLSearchParams): Promise<void> {
     await this.apiKeysService.revoke(person, person.accountId, keyIn(form), {});
   }

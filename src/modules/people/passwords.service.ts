@@ -104,7 +104,7 @@ export class PasswordsService {
   }
 
   /**
-   * Also revokes the sessions, client authorizations and unused invitations of the account.
+   * Removes the password, and revokes the sessions, client authorizations and unused invitations of the account.
    *
    * @param always revokes them even if the account has no password
    * @returns false without a password

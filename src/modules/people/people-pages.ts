@@ -116,7 +116,7 @@ export interface InvitationView {
   rejected?: RejectedForm;
 }
 
-/** The form posts to the address of the link. */
+/** Renders a form that posts to the address of the link. */
 export function invitationPage(env: PageEnv, { token, accountName, rejected }: InvitationView): Page {
   const account = {
     name: '',
@@ -143,7 +143,7 @@ export interface JoinView {
   next: string;
 }
 
-/** A signed-in user joins by a button, anybody else with a new account. */
+/** Renders the page on which a signed-in user joins by a button, and anybody else with a new account. */
 export function joinPage(env: PageEnv, { token, organization, role, person, rejected, next }: JoinView): Page {
   const intro = person
     ? html`<p>You are signed in as <strong>${person.accountName}</strong>.</p>`

@@ -1,7 +1,7 @@
 import { ForbiddenError } from '../../platform/errors/domain-error.js';
 import { PlainPageError } from '../../platform/pages/page.js';
 
-/** Thrown while users sign in by another service only. */
+/** Returns the error for a service whose users sign in only by another service. */
 export function passwordsOff(): ForbiddenError {
   return new ForbiddenError(
     'Forbidden: passwords and invitations are off, since people sign in with their company account',

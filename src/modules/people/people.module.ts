@@ -41,7 +41,7 @@ export class PeopleModule implements NestModule {
       ],
     },
   }));
-  /** The links of a page are relative to its address without a trailing slash. */
+  /** Redirects addresses with a trailing slash, since the links of a page are relative to its address without one. */
   configure(consumer: MiddlewareConsumer): void {
     consumer.apply(withoutLastSlash).forRoutes('login', 'me', 'me/access', 'invite');
   }

@@ -41,7 +41,7 @@ export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships
 /** `s` is a session, and `k` the key that it began with, if any. */
 const IS_ALIVE = 's.expires_at > now() AND (k.expires_at IS NULL OR k.expires_at > now())';
 
-/** A suspension spares sessions that operators begin with a key. */
+/** Returns the condition for accepted sessions: a suspension does not affect those that operators begin with a key. */
 const isAccepted = (key: string) =>
   `a.disabled_at IS NULL AND (a.credentials_suspended_at IS NULL OR a.is_operator AND ${key} IS NOT NULL)`;
 
@@ -171,7 +171,7 @@ export class PeopleRepository {
   }
 
   /**
-   * Also revokes the sessions, client authorizations and unused invitations of the account.
+   * Removes the password, and revokes the sessions, client authorizations and unused invitations of the account.
    *
    * @param always revokes them even if the account has no password
    * @returns false without a password

@@ -94,7 +94,7 @@ export class SessionsService implements SessionSource {
     return this.peopleRepository.endSessionById(actor, id, accountId);
   }
 
-  /** The browser used last comes first. */
+  /** Lists sessions, the most recently used browser first. */
   list(accountId: string): Promise<ShownSession[]> {
     return this.peopleRepository.sessionsOf(accountId);
   }

@@ -51,7 +51,7 @@ export class SignInService {
     );
   }
 
-  /** The user also signs out of the services that signed the browser in. */
+  /** Returns links by which the user also signs out of the services that signed the browser in. */
   async signOutLinks(client: ClientContext): Promise<SignOutLink[]> {
     const person = this.ways.length === 0 ? null : await this.sessionsService.current(client);
     if (!person) return [];

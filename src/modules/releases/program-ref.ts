@@ -4,17 +4,17 @@ export function releaseProgram(id: string, ownerId: string, isStateful: boolean)
   return { kind: 'release', id, ownerId, engine: 'worker', isStateful };
 }
 
-/** Sessions of a bundle are processes of one host. */
+/** Returns the program of a bundle, whose sessions are processes of one host. */
 export function bundleProgram(id: string, ownerId: string): ProgramRef {
   return { kind: 'release', id, ownerId, engine: 'bundle', isStateful: true };
 }
 
-/** The owner id of a scan keeps the module from replacing the current release or reading its stored data. */
+/** Returns a program to scan. Its own owner id keeps it from replacing the current release or reading its stored data. */
 export function scannedProgram(id: string, isStateful: boolean): ProgramRef {
   return releaseProgram(id, id, isStateful);
 }
 
-/** A bundle has its own owner id during its scan. */
+/** Returns a bundle to scan, which has its own owner id during the scan. */
 export function scannedBundle(id: string): ProgramRef {
   return bundleProgram(id, id);
 }

@@ -47,7 +47,7 @@ export class ReleaseFiles {
     });
   }
 
-  /** `read` receives the path of a local copy. @throws FileLostError */
+  /** Calls `read` with the path of a local copy. @throws FileLostError */
   async withFile<T>(releaseId: string, kind: ArtifactKind, read: (path: string) => Promise<T>): Promise<T> {
     const { hash } = await this.find(releaseId, kind);
     if (!(await this.blobStore.has(hash))) throw new FileLostError(kind);
@@ -67,7 +67,7 @@ export class ReleaseFiles {
   }
 
   /**
-   * The transaction stores the release; the sweeper waits for its end.
+   * Attaches files in the transaction that stores the release; the sweeper waits for its end.
    *
    * @throws UnavailableError if the sweeper is removing the same bytes, which an earlier release left unused
    */
@@ -83,7 +83,7 @@ export class ReleaseFiles {
     }
   }
 
-  /** If `work` rejects, the files that it stored are marked for removal. */
+  /** Runs `work`. If it rejects, the files that it stored are marked for removal. */
   async storing<T>(work: (keep: (content: Readable, bytesMax: number) => Promise<Blob>) => Promise<T>): Promise<T> {
     const hashes: string[] = [];
     try {

@@ -50,7 +50,7 @@ export class LossSignal {
     return Promise.race([work, this.lost]);
   }
 
-  /** Also rejects later waits of {@link whileHeld}. */
+  /** Signals the loss, and rejects later waits of {@link whileHeld}. */
   signalLoss(): void {
     this.reject(new LeaseLostError());
   }
@@ -129,7 +129,7 @@ export class ReleaseLease extends LossSignal {
   }
 
   /**
-   * The next attempt does not count as a recovery.
+   * Hands back the lease. The next attempt does not count as a recovery.
    *
    * @returns the next attempt; null if the lease was already lost
    */

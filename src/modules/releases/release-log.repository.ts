@@ -14,7 +14,7 @@ const RESCAN_LINES_MAX = 500;
 export class ReleaseLogsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Messages are cut at 2,000 characters. */
+  /** Appends lines, with messages cut at 2,000 characters. */
   async append(releaseId: string, lines: LogLine[], tx: EntityManager = this.database.manager): Promise<void> {
     if (lines.length === 0) return;
     const fit = (text: string) => toStorableText(text.slice(0, MESSAGE_CHARS_MAX));

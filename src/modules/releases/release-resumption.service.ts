@@ -60,7 +60,7 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
   }
 
   /**
-   * Spec 4.7 describes this. One of several concurrent requests resumes the release, but all succeed, as does one that
+   * Resumes a release (Spec 4.7). One of several concurrent requests resumes the release, but all succeed, as does one that
    * is repeated within 60 s.
    *
    * @param id the release's id, or `latest`

@@ -30,17 +30,17 @@ export function mayBecome(from: ReleaseStatus, to: ReleaseStatus): boolean {
   return transitions[from].includes(to);
 }
 
-/** Used in the `WHERE` of a guarded `UPDATE`. */
+/** Returns the statuses before a status, for the `WHERE` of a guarded `UPDATE`. */
 export function statusesBefore(to: ReleaseStatus): ReleaseStatus[] {
   return releaseStatuses.filter((from) => mayBecome(from, to));
 }
 
-/** `POST …/resume` accepts only a release that waits for authorization. */
+/** Returns true for a release that waits for authorization: `POST …/resume` accepts only these. */
 export function isResumable(status: ReleaseStatus): boolean {
   return status === 'AUTH_REQUIRED' || status === 'AUTH_TIMEOUT';
 }
 
-/** A timed out authorization is a failure too. */
+/** Returns true for failures, including an authorization that timed out. */
 export function isFailure(status: ReleaseStatus): boolean {
   return status !== 'SUCCESS' && (isFinal(status) || status === 'AUTH_TIMEOUT');
 }
@@ -49,7 +49,7 @@ export function isFinal(status: ReleaseStatus): boolean {
   return transitions[status].length === 0;
 }
 
-/** The release changes only on request, so that its streams are complete. */
+/** Returns true for a release that changes only on request, so that its streams are complete. */
 export function isAtRest(status: ReleaseStatus): boolean {
   return isFinal(status) || status === 'AUTH_TIMEOUT';
 }

@@ -21,7 +21,7 @@ export class ReleaseSwitch {
   }
 
   /**
-   * Also records the contract changes, in one transaction.
+   * Replaces the release, and records the contract changes, in one transaction.
    *
    * @param isChecked true if the release was scanned just now, see {@link RescansService.watch}
    * @throws ServerNotFoundError
@@ -38,7 +38,7 @@ export class ReleaseSwitch {
     await this.rescansService.watch(serverId, snapshot, isChecked, tx);
   }
 
-  /** Call it after the commit. */
+  /** Announces the release. Call this after the commit. */
   announce(serverId: string, slug: string, releaseId: string): void {
     this.pubSub.publish('releases.current', { serverId, slug, releaseId });
   }

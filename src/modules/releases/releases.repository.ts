@@ -33,7 +33,7 @@ export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
 }
 
-/** Four leases, because a queue can be busy. */
+/** Returns the deadline of a queued job: four leases, because a queue can be busy. */
 export function queueDeadlineSql(leaseMs: number): string {
   return leaseExpirySql(4 * leaseMs);
 }
@@ -115,7 +115,7 @@ export class ReleasesRepository {
   }
 
   /**
-   * The release is created now rather than at the start of the transaction, which might have waited for the server's
+   * Stores a release with the current time, not that of the start of the transaction, which might have waited for the server's
    * lock.
    */
   async insertQueued(release: QueryDeepPartialEntity<Release>, tx: EntityManager): Promise<void> {
@@ -181,13 +181,13 @@ export class ReleasesRepository {
     return this.updateHeld(claim, { leaseUntil: () => leaseExpirySql(this.leaseMs) });
   }
 
-  /** The next attempt can claim the release. @returns false if the lease was lost */
+  /** Hands back a lease, so that the next attempt can claim the release. @returns false if the lease was lost */
   handBackLease(claim: Claim): Promise<boolean> {
     const leaseUntil = () => queueDeadlineSql(this.leaseMs);
     return this.updateHeld(claim, { attempt: claim.attempt + 1, leaseHolder: null, leaseUntil });
   }
 
-  /** A frozen worker then holds no row locks for longer than a lease. */
+  /** Limits the idle time, so that a frozen worker holds no row locks for longer than a lease. */
   async limitIdleTime(tx: EntityManager): Promise<void> {
     await tx.query(`SET LOCAL idle_in_transaction_session_timeout = ${Math.round(this.leaseMs)}`);
   }

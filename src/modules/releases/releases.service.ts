@@ -77,7 +77,7 @@ export class ReleasesService {
     return lines.map((line) => ({ ...line, message: line.message.replace(RELEASE_SETUP_PAGE, () => setupUrl) }));
   }
 
-  /** Left out for a bundle if bundles do not run here. */
+  /** Returns the MCP URL; none for a bundle if bundles do not run here. */
   mcpUrlOf({ slug }: ServerRef, { type }: Pick<Release, 'type'>): { mcpUrl?: string } {
     return this.serverUrlsService.remoteTypes.includes(type) ? { mcpUrl: this.serverUrlsService.run(slug) } : {};
   }
@@ -87,7 +87,7 @@ export class ReleasesService {
     return dto;
   }
 
-  /** The link authorizes the server for all its callers, so grantees get none. Null without a pending authorization. */
+  /** Returns the setup link; null without a pending authorization, and for grantees: it authorizes the server for all its callers. */
   private async setupUrl({ id, namespace }: ServerRef, caller: Caller | null): Promise<string | null> {
     const holder = !caller || caller.grant ? null : linkHolderOf(caller, namespace);
     return holder && this.authorizationsService.openLink({ kind: 'server', id }, holder);

@@ -40,7 +40,7 @@ export interface RunFormField extends SetupField {
 /** Stands for the setup link in the stored log of a release. Only callers that may use the link receive it. */
 export const RELEASE_SETUP_PAGE = 'setupUrl of the release';
 
-/** The start of the log for an invalid position. */
+/** Returns a position in the log: the start for an invalid one. */
 export function toLogPosition(after: string | undefined): string {
   return after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
 }

@@ -190,7 +190,7 @@ class ProxiedResponse implements Dispatcher.DispatchHandler {
 const BROKEN = 'The hosted code broke off before it answered: its author finds why in the logs of the server.';
 
 /**
- * True for a path that only Slipway itself may request, in any spelling: percent-encoded several times, in compatibility letters, after
+ * Returns true for a path that only Slipway itself may request, in any spelling: percent-encoded several times, in compatibility letters, after
  * empty segments and dots, with trailing dots or spaces. The name is reserved in every segment, since dots can lead back to the first one.
  *
  * @param path the path to forward; its query is ignored
@@ -206,7 +206,7 @@ export function isReserved(path: string): boolean {
   return segments.some((segment) => trimSegment(segment) === RESERVED_SEGMENT);
 }
 
-/** Servers ignore parameters, control characters, and dots and spaces at the ends of a segment. */
+/** Removes what servers ignore: parameters, control characters, and dots and spaces at the ends of a segment. */
 function trimSegment(segment: string): string {
   const [visible] = segment.replace(/\p{C}/gu, '').split(/[;?#]/, 1);
   return visible.replace(/^[. ]+/, '').replace(/(?<![. ])[. ]+$/, '');

@@ -63,7 +63,7 @@ export class InvocationRecord extends RequestRecord {
     if (this.hasPayload()) this.params = params;
   }
 
-  /** The status of an interrupted response does not show the outcome. */
+  /** Marks an interrupted response, whose status does not show the outcome. */
   markBroken(error: Error): void {
     this.failure = error;
     this.isBroken = true;
@@ -155,7 +155,7 @@ function argumentsOf(params: unknown): string | null {
   return redactedJson('name' in params ? params.arguments : rest, PAYLOAD_BYTES_MAX);
 }
 
-/** The result, or `{"error": …}`. */
+/** Returns the result, or `{"error": …}`. */
 function resultOf({ text, result, error }: McpReply): string | null {
   if (error) return redactedJson({ error }, PAYLOAD_BYTES_MAX);
   if (!result) return null;

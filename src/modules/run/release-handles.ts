@@ -88,7 +88,7 @@ export class ReleaseHandles {
   }
 
   /**
-   * The handle is for callers that send these values and this token. `sessionsOf` names the owner of their sessions in
+   * Returns the handle for callers that send these values and this token. `sessionsOf` names the owner of their sessions in
    * hosted code. Header names are in lower case.
    */
   handleTo(

@@ -6,7 +6,7 @@ import { InputInvalidError, InputRequiredError, type RequiredInputs } from './ru
 export type RunValues = Pick<MappedConfig, 'headers' | 'query'>;
 
 /**
- * The API key and cookies are excluded, whatever the schema declares.
+ * Reads the values of a request, except the API key and cookies, whatever the schema declares.
  *
  * @param namespaceId of the server
  * @throws InputRequiredError, InputInvalidError
@@ -38,7 +38,7 @@ function requireComplete(config: readonly ConfigField[], { headers, query, missi
 }
 
 /**
- * Configuration values are sent as the schema maps them, other headers unchanged, since their owner stored them to be
+ * Returns the values to send: configuration values as the schema maps them, other headers unchanged, since their owner stored them to be
  * sent.
  *
  * @throws InputRequiredError, InputInvalidError
@@ -55,7 +55,7 @@ export async function valuesFor(
   return { headers: { ...Object.fromEntries(otherHeaders), ...mapped.headers }, query: mapped.query };
 }
 
-/** The form that published clients read. */
+/** Returns inputs in the form that published clients read. */
 function toRunInputs(fields: readonly ConfigField[]): RequiredInputs['http'] {
   const inputs: RequiredInputs['http'] = {};
   for (const { place, name, isRequired: required, ...rest } of fields.map(toField)) {
@@ -85,7 +85,7 @@ const SECRET_NAME = /key|token|secret|passw|pwd|credential|auth/i;
 /** The beginning of an error message, left out next to the field of a form. */
 const NAMED = /^The (?:header|query) "(?:[^"\\]|\\.)*" /;
 
-/** Each field shows the state of its stored value. */
+/** Returns a form whose fields show the state of their stored values. */
 export async function toRunForm(
   config: readonly ConfigField[],
   { headers, query }: StoredValues,
@@ -111,7 +111,7 @@ export async function toRunForm(
   });
 }
 
-/** The server checks what HTML cannot express. */
+/** Returns the control of a field; the server checks what HTML cannot express. */
 function controlOf({ type, schema, fallback = '' }: ConfigField): Pick<RunFormField, 'control' | 'limits'> {
   const limit = (attribute: string, ...keywords: string[]) => {
     const value = keywords.map((keyword) => schema[keyword]).find((candidate) => typeof candidate === 'number');
@@ -126,7 +126,7 @@ function controlOf({ type, schema, fallback = '' }: ConfigField): Pick<RunFormFi
   return { control: isLong ? 'lines' : (FORMATS.get(String(schema.format)) ?? 'line'), limits };
 }
 
-/** `header "x-token" and query "region"`; empty without any. */
+/** Returns names such as `header "x-token" and query "region"`; empty without any. */
 export function inputNames(fields: readonly ConfigField[]): string {
   return fields.map(({ from }) => `${from.place} "${from.name}"`).join(' and ');
 }

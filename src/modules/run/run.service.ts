@@ -186,7 +186,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 
   /**
-   * The channel to a server's current release for an account and these configuration values. Accounts never share one: a server might keep
+   * Returns the channel to a server's current release for an account and these configuration values. Accounts never share one: a server might keep
    * data in its session.
    */
   private channelTo(
@@ -269,7 +269,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 }
 
-/** A grant for the run endpoint of a server, whose callers differ only in their tools. */
+/** Returns a grant for the run endpoint of a server, whose callers differ only in their tools. */
 function asGuest(grant: GrantRef | undefined): GrantRef {
   return { id: null, level: 'call', tools: grant?.tools ?? null };
 }

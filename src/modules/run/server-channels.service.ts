@@ -90,7 +90,7 @@ class ServerChannel implements Channel {
     return this.current ?? (isMade ? this.handle().catch(() => null) : null);
   }
 
-  /** Only the tools that were granted to the account of the connection remain. */
+  /** Restricts the channel to the tools that were granted to the account of the connection. */
   private async narrowChannel(): Promise<Channel> {
     const { grant } = await this.find();
     return grantedTools(await this.handle(), grant?.tools);
@@ -152,7 +152,7 @@ export class ServerChannelsService {
     );
   }
 
-  /** The lists might also be unchanged when `listener` is called. */
+  /** Calls `listener` when lists might have changed. */
   onOffersChanged(listener: (serverId: string) => void): void {
     this.serverResolver.events.on('offers', listener);
   }
@@ -174,7 +174,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * The adapter has these configuration values; null without an adapter.
+   * Returns the adapter with these configuration values; null without one.
    *
    * @throws ServerGoneError, NotRunnableError, InputRequiredError, InputInvalidError
    */
@@ -186,7 +186,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * Null for hosted code. Only the owner of the server can see the URL.
+   * Returns null for hosted code. Only the owner of the server can see the URL.
    *
    * @throws ServerGoneError, NotRunnableError
    */
@@ -250,7 +250,7 @@ export class ServerChannelsService {
 }
 
 /**
- * Hosted code with an auth adapter is never called without a token. A configured `authorization` header takes
+ * Returns the token of a call. Hosted code with an auth adapter is never called without one. A configured `authorization` header takes
  * precedence.
  */
 function tokenFor(

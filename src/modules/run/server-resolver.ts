@@ -81,7 +81,7 @@ export class ServerResolver implements OnModuleInit {
   }
 
   /**
-   * The slug can be in any case. A promise if something must be read.
+   * Finds a server by its slug in any case. Returns a promise if a row must be read.
    *
    * @throws ServerNotFoundError, including for a private server that the caller cannot find; AccessRequiredError,
    * SuspendedError, KeyScopeError
@@ -94,7 +94,7 @@ export class ServerResolver implements OnModuleInit {
     return may === true ? this.addGrant(active(cached), caller) : this.readFor(key, caller, cached, may);
   }
 
-  /** A hidden server takes the same queries as a missing one, so that the response time does not reveal it. */
+  /** Reads a server. A hidden server takes the same queries as a missing one, so that the response time does not reveal it. */
   private async readFor(
     key: string,
     caller: Caller,
@@ -121,7 +121,7 @@ export class ServerResolver implements OnModuleInit {
     return may === true && server.suspended === null ? this.addGrant(server, caller) : null;
   }
 
-  /** Null if the caller cannot find the server. @throws AccessRequiredError, SuspendedError */
+  /** Returns null if the caller cannot find the server. @throws AccessRequiredError, SuspendedError */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
     if (server && (await this.serverAccessService.isAllowed(caller, 'call', server)))

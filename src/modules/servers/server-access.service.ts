@@ -59,7 +59,7 @@ export class ServerAccessService implements OnModuleInit {
   }
 
   /**
-   * A promise only if a grant must be read: never for a public server, and never for its owner.
+   * Checks access. Returns a promise only if a grant must be read: never for a public server, and never for its owner.
    *
    * @throws KeyScopeError when only the key lacks the right
    */
@@ -72,14 +72,14 @@ export class ServerAccessService implements OnModuleInit {
     return this.grants.get(key).then((knownGrant) => this.isGranted(caller, action, server, knownGrant));
   }
 
-  /** Call it right after {@link isAllowed}. Null for the caller's own and public servers. */
+  /** Returns the grant; null for the caller's own and public servers. Call this right after {@link isAllowed}. */
   grantOf(caller: Caller, server: ServerTarget): GrantRef | null {
     if (this.accessService.isAllowed(caller, 'call', server)) return null;
     return this.grants.peek(`${server.id} ${caller.accountId}`)?.grant ?? NO_TOOLS;
   }
 
   /**
-   * Only servers that are not public can have a result; null means all tools. Call it right after {@link isAllowed}.
+   * Returns the granted tools of a server that is not public; null means all tools. Call this right after {@link isAllowed}.
    */
   grantedToolsOf(caller: Caller, server: ServerTarget): readonly string[] | null {
     return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
@@ -95,7 +95,7 @@ export class ServerAccessService implements OnModuleInit {
     return this.accessService.isAllowed(caller, 'own', { ownerId, namespace });
   }
 
-  /** The caller must be able to make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
+  /** Requires a caller that can make the server more visible. @throws OpenedByOwnersError, KeyScopeError */
   requireOpener(caller: Caller, server: Pick<ServerTarget, 'ownerId' | 'namespace'>): void {
     if (!this.mayGrant(caller, server)) throw new OpenedByOwnersError();
   }
@@ -108,7 +108,7 @@ export class ServerAccessService implements OnModuleInit {
     return ofClosed.length === 0 ? [] : this.serversRepository.lostAmong(ofClosed);
   }
 
-  /** The response must not reveal by its time whether the server exists. */
+  /** Takes the time of a lookup, so that the response does not reveal by its time whether the server exists. */
   async spendLookUp({ accountId }: Caller): Promise<void> {
     await this.serversRepository.findGrant(NO_SERVER, accountId);
   }

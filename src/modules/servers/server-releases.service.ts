@@ -23,14 +23,14 @@ export class ServerReleasesService {
     private readonly serversRepository: ServersRepository,
   ) {}
 
-  /** Until the transaction ends, no other publication can change the server. @throws ServerNotFoundError */
+  /** Locks the server until the transaction ends, so that no other publication can change it. @throws ServerNotFoundError */
   async lock(id: string, tx: EntityManager): Promise<void> {
     const row = await tx.findOne(Server, { where: { id }, select: { id: true }, lock: { mode: 'pessimistic_write' } });
     if (!row) throw new ServerNotFoundError();
   }
 
   /**
-   * Called within the transaction that publishes; the caller announces the change.
+   * Sets the visibility within the transaction that publishes; the caller announces the change.
    *
    * @param requireOpener throws if the caller cannot open the server
    * @throws SecretsNotConfirmedError; what `requireOpener` throws
@@ -50,7 +50,7 @@ export class ServerReleasesService {
     return { namespace: namespace.name, name, slug };
   }
 
-  /** Null without a current release. */
+  /** Returns null without a current release. */
   async offersOf(id: string): Promise<ServerOffers | null> {
     const current = await this.currentOf(id);
     if (!current) return null;
@@ -58,13 +58,13 @@ export class ServerReleasesService {
     return { serverInfo, tools, resources, resourceTemplates, prompts };
   }
 
-  /** Null without a current release. */
+  /** Returns null without a current release. */
   async currentOf(id: string): Promise<ServerSnapshot | null> {
     const row = await this.serverRepository.findOne({ where: { id }, select: { id: true, snapshot: true } });
     return row?.snapshot ?? null;
   }
 
-  /** Null without a current release. */
+  /** Returns null without a current release. */
   async currentIdOf(id: string): Promise<string | null> {
     const row = await this.serverRepository.findOne({ where: { id }, select: { id: true, currentReleaseId: true } });
     return row?.currentReleaseId ?? null;
@@ -85,12 +85,12 @@ export class ServerReleasesService {
     if (row) await tx.update(Server, { id, displayName: defaultName(row) }, { displayName });
   }
 
-  /** Within the transaction that publishes or promotes the release. */
+  /** Sets the current release within the transaction that publishes or promotes it. */
   async setCurrent(serverId: string, snapshot: ServerSnapshot, tx: EntityManager): Promise<void> {
     await this.serversRepository.setCurrent(serverId, snapshot, tx);
   }
 
-  /** `scanPassed` is null for a bundle that was not run. */
+  /** Stores the result of a scan. @param scanPassed null for a bundle that was not run */
   async setScan(serverId: string, scanPassed: boolean | null, tx: EntityManager): Promise<void> {
     await tx.update(Server, { id: serverId }, { scanPassed });
   }

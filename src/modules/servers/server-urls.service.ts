@@ -25,7 +25,7 @@ export class ServerUrlsService {
     this.remoteTypes = releaseTypes.filter((type) => type !== 'stdio' || env.runtimeBundles !== 'off');
   }
 
-  /** The uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for at least a day. */
+  /** Returns the uploaded icon, or else the URL its owner set, or else the server's own. Valid without a key for at least a day. */
   icon(name: QualifiedName, { iconUrl, iconSource }: IconOrigin): string | null {
     if (iconSource === 'upload' || (iconSource !== null && iconUrl === null)) return this.uploadedIcon(name);
     return iconUrl;
@@ -35,7 +35,7 @@ export class ServerUrlsService {
     return this.signedUrls.sign(`${pathOf(name)}/icon`, LINK_SECONDS);
   }
 
-  /** The URL leads to the bundle of the current stdio release, and is valid for at least a day. */
+  /** Returns the URL of the bundle of the current stdio release, valid for at least a day. */
   bundle(name: QualifiedName): string {
     return this.signedUrls.sign(`${pathOf(name)}/download`, LINK_SECONDS);
   }
@@ -53,7 +53,7 @@ export class ServerUrlsService {
   }
 }
 
-/** The signature covers this path. */
+/** Returns the path that the signature covers. */
 function pathOf(name: QualifiedName): string {
   return `/servers/${encodeURIComponent(formatQualifiedName(name))}`;
 }

@@ -79,7 +79,7 @@ const CurrentRequest = createParamDecorator((_: unknown, context: ExecutionConte
   return context.switchToHttp().getRequest();
 });
 
-/** The server of `:qualifiedName`, as a {@link ServerRef}. The access rule checks its owner. */
+/** Injects the server of `:qualifiedName` as a {@link ServerRef}. The access rule checks its owner. */
 export function TargetServer(): ParameterDecorator {
   return CurrentRequest(ServerPipe);
 }

@@ -41,7 +41,7 @@ const LENDS_SECRETS = {
 };
 
 /**
- * Without a release, members are null, false or empty, as the contract requires.
+ * Converts a server. Without a release, fields are null, false or empty, as the contract requires.
  *
  * @param mayCall false hides configuration and bundle, which only callers need
  * @param tools the only tools granted to the caller, which hide the bundle and everything else of a private server;
@@ -87,7 +87,7 @@ export function toServerDetailDto(
   };
 }
 
-/** Null if the list is unknown. */
+/** Returns null if the list is unknown. */
 function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) => T | null): T[] | null {
   return items ? items.map(toSummary).filter((item) => item !== null) : null;
 }
@@ -97,7 +97,7 @@ function pickTexts<Name extends string>(item: Item, ...names: Name[]): Partial<R
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** The contract requires an object schema with properties, whatever a tool declares. */
+/** Converts a tool. The contract requires an object schema with properties, whatever a tool declares. */
 function toTool(item: Item, broken: ReadonlySet<string | null>): ToolSummaryDto | null {
   const { name, description = null } = pickTexts(item, 'name', 'description');
   if (name === undefined) return null;

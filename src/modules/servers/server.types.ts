@@ -64,7 +64,7 @@ export interface ServerSnapshot {
 /** A server's tools, resources and prompts, and its `serverInfo`. */
 export type ServerOffers = Pick<ServerSnapshot, 'serverInfo' | 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>;
 
-/** Null keeps everything. */
+/** Restricts offers to these tools; null keeps everything. */
 export function withinTools<T extends Pick<ServerOffers, 'tools' | 'resources' | 'resourceTemplates' | 'prompts'>>(
   offers: T,
   tools: readonly string[] | null,
@@ -127,12 +127,12 @@ export interface QualifiedName {
   name: string;
 }
 
-/** `namespace/name`, or `namespace` alone. */
+/** Returns `namespace/name`, or `namespace` alone. */
 export function formatQualifiedName({ namespace, name }: QualifiedName): string {
   return name === '' ? namespace : `${namespace}/${name}`;
 }
 
-/** The parts of a decoded, canonical qualified name. */
+/** Returns the parts of a decoded, canonical qualified name. */
 export function parseQualifiedName(text: string): QualifiedName {
   const slash = text.indexOf('/');
   return slash < 0 ? { namespace: text, name: '' } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };

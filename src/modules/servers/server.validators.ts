@@ -26,7 +26,7 @@ function webUrlFault(value: unknown): string | null {
 /** A web address that pages can link to: http or https, without credentials, at most 2,048 percent-encoded characters. */
 export const IsWebUrl = checkWith('isWebUrl', webUrlFault);
 
-/** A list of hosts that code can reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
+/** Accepts a list of hosts that code can reach: `api.example.com`, `*.example.com`, an address, each with or without a port. */
 export function IsHostPattern(): PropertyDecorator {
   const message = 'each of $property must be a host such as api.example.com, *.example.com or db.example.com:5432';
   const validate = (value: unknown) => typeof value === 'string' && parseHostPattern(value) !== null;

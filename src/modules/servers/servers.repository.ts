@@ -91,7 +91,7 @@ export class ServersRepository {
   }
 
   /**
-   * The part of a qualified name after the slash can be in any case.
+   * Finds a server. The part of a qualified name after the slash can be in any case.
    *
    * @param accountId leaves out servers that this account cannot find; null: finds all
    */
@@ -144,7 +144,7 @@ export class ServersRepository {
     );
   }
 
-  /** The namespace belongs to another owner. */
+  /** Returns true if grantees of the namespace, which belongs to another owner, could use the server. */
   async isSharedBy(id: string, namespaceId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT FROM servers s JOIN namespaces o ON o.id = s.namespace_id JOIN namespaces n ON n.id = $2
@@ -156,7 +156,7 @@ export class ServersRepository {
     return rows.length > 0;
   }
 
-  /** Null if the account cannot find the server. */
+  /** Returns null if the account cannot find the server. */
   async findDetail({ namespace, name }: QualifiedName, accountId: string): Promise<(DetailRow & ServerTarget) | null> {
     return (await DETAIL.findOne(this.database, [namespace, name, accountId]))?.detail ?? null;
   }

@@ -76,7 +76,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Members of the body are applied, absent and null ones stay (Spec 4.1). A new server is `restricted` where the
+   * Creates or changes a server. Absent and null fields of the body stay unchanged (Spec 4.1). A new server is `restricted` where the
    * default is public and the caller cannot open it.
    *
    * @param name empty for the namespace-only server; found in any case
@@ -113,7 +113,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * The name can be in any case.
+   * Finds a server by its name in any case.
    *
    * @param caller null for a signed link, which opens private servers as well
    * @throws ServerNotFoundError, including for a private server that the caller cannot find; KeyScopeError
@@ -128,7 +128,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     throw await this.serverAccessService.missing({ namespace, name }, caller);
   }
 
-  /** The slug can be in any case. Null if the caller cannot find the server. */
+  /** Finds a server by its slug in any case; null if the caller cannot find it. */
   async findBySlug(slug: string, caller: Caller): Promise<ServerRef | null> {
     const row = await this.serversRepository.find({ slug }, caller.accountId);
     if (!row) await this.serverAccessService.spendLookUp(caller);
@@ -141,20 +141,20 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
       throw new AccessRequiredError(formatQualifiedName(server));
   }
 
-  /** The caller must be able to call all tools. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
+  /** Requires a caller that can call all tools. @throws AccessRequiredError; ToolsOnlyError for a grant of tools */
   async requireWhole(caller: Caller, server: ServerRef): Promise<void> {
     await this.requireCall(caller, server);
     const tools = this.serverAccessService.grantedToolsOf(caller, server);
     if (tools) throw new ToolsOnlyError(tools);
   }
 
-  /** Null for all tools. Valid after {@link requireCall}. */
+  /** Returns null for all tools. Valid after {@link requireCall}. */
   grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
     return this.serverAccessService.grantedToolsOf(caller, server);
   }
 
   /**
-   * The caller must be able to call everything that a connection of `owner` can.
+   * Requires a caller that can call everything that a connection of `owner` can.
    *
    * @throws AccessRequiredError if one of them cannot call the server, or the caller can call fewer tools
    */
@@ -168,7 +168,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * A connection in this namespace must not open the server to grantees of the namespace, unless the caller can grant
+   * Rejects a connection in this namespace that would open the server to grantees of the namespace, unless the caller can grant
    * the server.
    *
    * @throws ForbiddenError
@@ -196,7 +196,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     this.announceChange(server);
   }
 
-  /** The server need not be listed. @throws ServerNotFoundError */
+  /** Returns a server, even if it is not listed. @throws ServerNotFoundError */
   async detail(name: QualifiedName, caller: Caller): Promise<ServerDetailDto> {
     const row = await this.serversRepository.findDetail(name, caller.accountId);
     if (!row || !(await this.serverAccessService.isAllowed(caller, 'discover', row)))
@@ -218,7 +218,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     return this.serversRepository.findRunnable(by);
   }
 
-  /** Empty without the server. The icon needs no key. */
+  /** Returns names of a server and an icon that needs no key; an empty object if the server does not exist. */
   async presentation(id: string): Promise<{ title?: string; description?: string; iconUrl?: string }> {
     const row = await this.serversRepository.findPresentation(id);
     if (!row) return {};
@@ -231,12 +231,12 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     this.uses.set(serverId, uses);
   }
 
-  /** The slug, secrets or runtime settings changed. New current releases have a topic of their own. */
+  /** Announces that the slug, secrets or runtime settings changed. New current releases have a separate topic. */
   announceChange({ id, slug }: ServerChange): void {
     this.pubSub.announce('servers.changed', { id, slug });
   }
 
-  /** Null reinstates the server. Takes effect within 5 s in every process. @throws ServerNotFoundError */
+  /** Suspends a server, or reinstates it if the reason is null. Takes effect within 5 s in every process. @throws ServerNotFoundError */
   async suspend(name: QualifiedName, caller: Caller, reason: string | null): Promise<SuccessDto> {
     const changed = await this.serversRepository.suspend(caller, name, toSuspension(reason, caller));
     if (!changed) throw new ServerNotFoundError();
@@ -245,7 +245,7 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
   }
 
   /**
-   * Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` stops its programs and closes its
+   * Deletes a server. Foreign keys delete its releases, icon and secrets; the topic `servers.deleted` stops its programs and closes its
    * sessions.
    *
    * @throws ServerNotFoundError

@@ -33,7 +33,7 @@ const unavailable = (message: string, detail?: unknown) =>
 export class GitArchives {
   constructor(private readonly egress: Egress) {}
 
-  /** The first URL that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
+  /** Fetches the first URL that exists. @throws EgressRefusedError, SkillPublishError, TooLargeError */
   async fetch([archive, ...fallbacks]: [URL, ...URL[]], signal = AbortSignal.timeout(FETCH_MS_MAX)): Promise<Buffer> {
     const headers = { accept: 'application/zip, */*', 'accept-encoding': 'identity' };
     const options = { headers, signal, redirectsMax: REDIRECTS_MAX };

@@ -38,7 +38,7 @@ export function sendFile(response: Response, file: { path: string; content: Buff
   response.set('content-type', typeOf(file)).set('content-security-policy', FILE_POLICY).end(file.content);
 }
 
-/** Never a type that browsers run. */
+/** Returns a media type that browsers do not run. */
 export function typeOf({ path: name, content }: { path: string; content: Buffer }): string {
   const type = types[path.extname(name).toLowerCase()];
   if (type !== undefined) return type;
@@ -50,7 +50,7 @@ export function typeOf({ path: name, content }: { path: string; content: Buffer 
   }
 }
 
-/** 304 if the client has the bundle. A failure closes the connection, so that an incomplete zip is noticed. */
+/** Sends a bundle, or 304 if the client has it. A failure closes the connection, so that an incomplete zip is noticed. */
 export async function sendBundle(request: Request, response: Response, bundle: SkillBundle): Promise<void> {
   const validators = { etag: `"${bundle.contentHash}"`, 'cache-control': 'no-cache' };
   if (sentNotModified(request, response, validators)) return;

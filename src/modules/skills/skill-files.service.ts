@@ -53,7 +53,7 @@ export class SkillFilesService implements OnApplicationShutdown {
   }
 
   /**
-   * Version 0.2.0 of Agent Skills discovery. A digest is valid until the skill is published again.
+   * Returns the index of Agent Skills discovery 0.2.0. A digest is valid until the skill is published again.
    *
    * @param ref a namespace, a skill, or with neither all skills
    * @throws NotFoundError for a namespace without skills
@@ -73,13 +73,13 @@ export class SkillFilesService implements OnApplicationShutdown {
     return { $schema: 'https://schemas.agentskills.io/discovery/0.2.0/schema.json', skills };
   }
 
-  /** The index has version 0.1.0, with the same selection. @throws NotFoundError */
+  /** Returns the index of version 0.1.0, with the same selection. @throws NotFoundError */
   async indexAll(ref: Partial<SkillRef>): Promise<SkillIndexDto> {
     const skills = await this.requireListed(ref);
     return { skills: skills.map(({ name, description, files }) => ({ name, description, files })) };
   }
 
-  /** An index of version 0.1.0 lists the skill by this name. @throws NotFoundError */
+  /** Reads a file of a skill by the name that an index of version 0.1.0 lists. @throws NotFoundError */
   async readNamed(namespace: string | undefined, name: string, path: string): Promise<SkillFileContent> {
     const [skill] = await this.skillsRepository.listIndexed({ namespace, name });
     if (!skill) throw skillNotFoundError();
@@ -92,7 +92,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     return skills;
   }
 
-  /** The digest is hex, computed once per content; null if the skill was replaced. */
+  /** Returns the digest in hex, computed once per content; null if the skill was replaced. */
   private async archiveDigest({ id, contentHash }: ListedSkill): Promise<string | null> {
     const cached = this.digests.get(contentHash);
     if (cached) return cached;

@@ -22,7 +22,7 @@ const FRONT_MATTER = /^---[ \t]*\r?\n([^]*?\n)?---[ \t]*(?:\r?\n|$)/;
 const WORD = /^[\p{L}\p{N}@][\p{L}\p{N}@/_ .-]{0,99}$/u;
 
 /**
- * The public convention of Agent Skills: UTF-8, a YAML front matter with `name` and `description`.
+ * Parses a file by the public convention of Agent Skills: UTF-8, a YAML front matter with `name` and `description`.
  * `metadata.categories` and `metadata.servers` can be lists or comma-separated. If the front matter is not YAML, for
  * example because of a colon in an unquoted description, only name and description are read, line by line.
  *
@@ -82,7 +82,7 @@ function parseYaml(yaml: string): unknown {
 
 const KNOWN_FIELD = /^(name|description|license):[ \t]*(.*)$/;
 
-/** A value is the rest of its line, and the indented lines after it. */
+/** Reads fields line by line. A value is the rest of its line, and the indented lines after it. */
 function tolerantFields(yaml: string): Record<string, string> | null {
   const fields: Record<string, string> = {};
   let current: string | null = null;

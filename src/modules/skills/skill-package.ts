@@ -99,7 +99,7 @@ function requireDistinctNames(paths: string[]): void {
   }
 }
 
-/** The folder's path with a trailing slash; empty for the root. */
+/** Returns the folder's path with a trailing slash; empty for the root. */
 function findFolder(paths: string[], folderPath: string): string {
   const notFound = (message: string) => new SkillPublishError('not_found', 'skill_md_not_found', message);
   const holders = paths
@@ -120,7 +120,7 @@ function findFolder(paths: string[], folderPath: string): string {
   return first;
 }
 
-/** True for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools. */
+/** Returns true for files in hidden folders, `node_modules` and `__MACOSX`. Hidden files belong to a skill, as in published tools. */
 function isLeftOut(path: string): boolean {
   const folders = path.split('/').slice(0, -1);
   return folders.some((name) => name.startsWith('.') || name === 'node_modules' || name === '__MACOSX');

@@ -76,7 +76,7 @@ export function requireSlug(slug: string): string {
   throw new InvalidInputError('slug must be 1 to 64 lower-case letters, digits and hyphens');
 }
 
-/** No skill can have such a reference. */
+/** Returns false for a reference that no skill can have. */
 export function isSkillRef({ namespace, slug }: SkillRef): boolean {
   return NAMESPACE_NAME.test(namespace) && SKILL_SLUG.test(slug);
 }

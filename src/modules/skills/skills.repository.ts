@@ -50,12 +50,12 @@ export type ListedSkill = Pick<Skill, 'id' | 'slug' | 'name' | 'description' | '
 export class SkillsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** With its namespace and prompt; null if there is none. */
+  /** Finds a skill with its namespace and prompt; null if there is none. */
   find(ref: SkillRef): Promise<Skill | null> {
     return this.selectSkill(ref).addSelect('skill.prompt').getOne();
   }
 
-  /** Without its prompt; null if there is none. */
+  /** Finds a skill without its prompt; null if there is none. */
   findSummary(ref: SkillRef): Promise<Skill | null> {
     return this.selectSkill(ref).getOne();
   }
@@ -80,7 +80,7 @@ export class SkillsRepository {
   }
 
   /**
-   * The upsert locks the row, so publications of one skill run sequentially.
+   * Creates or replaces a skill. The upsert locks the row, so publications of one skill run sequentially.
    *
    * @throws QueryFailedError 23505 when another skill has its Git source, 23503 without its namespace
    */
@@ -99,7 +99,7 @@ export class SkillsRepository {
   }
 
   /**
-   * Newest first. Only skills whose name is valid in the Agent Skills specification; if several share a name, only the
+   * Lists skills with a valid name in the Agent Skills specification, newest first; if several share a name, only the
    * oldest, so that a new skill replaces no other.
    *
    * @param ref a namespace, a skill, or with neither all
@@ -130,7 +130,7 @@ export class SkillsRepository {
       .getMany();
   }
 
-  /** Null if there is none. @param contentHash only if this is still the skill's content */
+  /** Returns null if there is none. @param contentHash only if this is still the skill's content */
   async findFile(skillId: string, path: string, contentHash?: string): Promise<SkillFile | null> {
     // Postgres rejects NUL, and no stored path has one.
     if (path.includes('\0')) return null;

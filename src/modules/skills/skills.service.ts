@@ -84,7 +84,7 @@ export class SkillsService {
     });
   }
 
-  /** The guard did not check the namespace in the body. @throws as {@link publishFromGit}, and ForbiddenError */
+  /** Creates a skill. Checks the namespace in the body, which the guard does not. @throws as {@link publishFromGit}, and ForbiddenError */
   async create(caller: Caller, { namespace: name, slug, gitUrl }: CreateSkillDto): Promise<PublishedSkillDto> {
     const rule = { scope: 'skills:write', ...ownNamespace } as const;
     const { namespace } = await this.accessService.authorize(caller, rule, { owner: name });

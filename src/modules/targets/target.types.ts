@@ -37,12 +37,12 @@ export function namespaceNamed(namespace: string): TargetName & { kind: 'namespa
   return { kind: 'namespace', namespace, name: '' };
 }
 
-/** Names of servers ignore case. */
+/** Returns the key of a target; names of servers ignore case. */
 export function keyOf({ kind, name }: TargetName): string {
   return kind === 'server' ? name.toLowerCase() : name;
 }
 
-/** The qualified name of a target, as developers know it: `acme/weather`, or `acme` for a namespace. */
+/** Returns the qualified name of a target, as developers know it: `acme/weather`, or `acme` for a namespace. */
 export function qualifiedNameOf({ namespace, name }: TargetName): string {
   return name === '' ? namespace : `${namespace}/${name}`;
 }

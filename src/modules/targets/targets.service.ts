@@ -36,7 +36,7 @@ export class TargetsService implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.suspended', ({ name }) => this.forget(name));
   }
 
-  /** A namespace is at most 5 s old. */
+  /** Finds a target; its namespace is at most 5 s old. */
   async find(address: TargetAddress): Promise<Target | null> {
     if ('slug' in address) {
       return STORABLE.test(address.slug) ? this.targetsRepository.findBySlug(address.slug.toLowerCase()) : null;
@@ -48,7 +48,7 @@ export class TargetsService implements OnModuleInit {
       : this.targetsRepository.findByName(address);
   }
 
-  /** The result is at most 5 s old. */
+  /** Finds a namespace; the result is at most 5 s old. */
   async findNamespace(name: string): Promise<Target | null> {
     return this.find(namespaceNamed(name));
   }
@@ -57,7 +57,7 @@ export class TargetsService implements OnModuleInit {
     return this.targetsRepository.findById(target);
   }
 
-  /** Null if {@link findNamespace} needs a query. */
+  /** Returns null if {@link findNamespace} needs a query. */
   peekNamespace(name: string): Target | null {
     return this.namespaces.peek(name);
   }
@@ -72,7 +72,7 @@ export class TargetsService implements OnModuleInit {
     return this.targetsRepository.namesOf(accountIds);
   }
 
-  /** The cache can hold a previous owner of the name. */
+  /** Drops a namespace from the cache, which can hold a previous owner of the name. */
   forget(namespace: string): void {
     this.namespaces.drop(namespace);
   }

@@ -43,7 +43,7 @@ export function inferObject({ count, fields, rest }: ObjectShape): InferredObjec
   return { fields: [], rest: all.reduce((sum, [, field]) => mergeShapes(sum, field), rest ?? emptyShape()) };
 }
 
-/** Empty if unknown. */
+/** Returns the types; empty if unknown. */
 export function inferTypes(shape: Shape): string[] {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
   if (isOpaque) return [];
@@ -83,12 +83,12 @@ function withoutRare(shape: Shape): Shape {
   };
 }
 
-/** The schema (JSON Schema 2020-12) accepts every sampled value and requires no member. */
+/** Returns a schema (JSON Schema 2020-12) that accepts every sampled value and requires no member. */
 export function toJsonSchema(shape: Shape): Schema {
   return { $schema: DIALECT, ...schemaOf(shape) };
 }
 
-/** Every keyword except `enum` applies to one type only, so a union lists its types. */
+/** Returns the schema of a shape. Every keyword except `enum` applies to one type only, so a union lists its types. */
 function schemaOf(shape: Shape): Schema {
   const types = inferTypes(shape);
   if (types.length === 0) return {};

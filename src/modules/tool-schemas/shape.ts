@@ -174,7 +174,7 @@ export function mergeShapes(shape: Shape, other: Shape): Shape {
   return fit(sum);
 }
 
-/** `source` is not changed. */
+/** Adds `source` to `target`, without changing `source`. */
 function addShape(target: Shape, source: Shape): void {
   target.count += source.count;
   if (target.isOpaque || source.isOpaque) return obscure(target);

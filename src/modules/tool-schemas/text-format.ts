@@ -12,7 +12,7 @@ const URI =
   /^https?:\/\/[a-z0-9.-]+(?::\d{1,5})?(?:[/?](?:[\w.~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/i;
 
 /**
- * Null without a format. The formats are narrower than the definitions of Zod and of JSON Schema, which both accept the
+ * Returns null without a format. The formats are narrower than the definitions of Zod and of JSON Schema, which both accept the
  * string.
  */
 export function formatOf(text: string): TextFormat | null {

@@ -148,7 +148,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
 }
 
 /**
- * The `structuredContent`; else the first text as JSON, if that is an object or a list; else the text. Undefined for an
+ * Returns the `structuredContent`; else the first text as JSON, if that is an object or a list; else the text. Undefined for an
  * error, an incomplete result (`input_required`, a task), one without text, and invalid JSON.
  */
 function sampleOf(resultJson: string): unknown {

@@ -84,7 +84,7 @@ function escapeChar(char: string): string {
   return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** Outer positions first. */
+/** Returns the fields, outer positions first. */
 export function fieldsOf(shape: Shape): OutputFieldDto[] {
   return placesOf(shape, '$', 1);
 }
@@ -104,7 +104,7 @@ function placesOf(shape: Shape, path: string, presence: number): OutputFieldDto[
   ];
 }
 
-/** Rounded to three decimals; below 1 if it was missing once. */
+/** Returns a share rounded to three decimals; below 1 if the field was missing once. */
 function share(count: number, of: number): number {
   return count >= of ? 1 : Math.min(0.999, Math.round((count / of) * 1_000) / 1_000);
 }

@@ -48,7 +48,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
     this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...addObserved(sample) });
   }
 
-  /** Null without recent samples. */
+  /** Returns null without recent samples. */
   async find(serverId: string, toolName: string): Promise<Observed | null> {
     const rows = await this.database.query<Row[]>(
       `SELECT samples, shape FROM tool_output_shapes
@@ -63,7 +63,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
     return this.buffer.onApplicationShutdown();
   }
 
-  /** Never rejects: samples are buffered again while the database is unavailable, and dropped on other errors. */
+  /** Writes samples. The promise never rejects: samples are buffered again while the database is unavailable, and dropped on other errors. */
   private async writeAll(batch: Map<string, BufferedSamples>): Promise<void> {
     for (const [key, samples] of batch) {
       try {

@@ -12,7 +12,7 @@ export interface Blob {
  */
 export abstract class BlobStore {
   /**
-   * Nothing is visible under the hash before the content is complete.
+   * Stores content, which is visible under its hash once it is complete.
    *
    * @throws TooLargeError above `bytesMax`, with nothing stored; errors of the stream
    */
@@ -26,7 +26,7 @@ export abstract class BlobStore {
   abstract list(before: Date): AsyncIterable<string>;
   /** Deletes files of uploads that a crash has cut off. */
   abstract removeUnfinished(before: Date): Promise<void>;
-  /** Missing blobs are ignored. */
+  /** Deletes a blob, and ignores a missing one. */
   abstract delete(hash: string): Promise<void>;
 }
 

@@ -10,7 +10,7 @@ import { Metrics, type Sample } from '../telemetry/metrics.js';
 const NEEDED_BYTES = 40 * 1024 * 1024;
 
 /**
- * True when a disk has room for log records in addition to what Postgres needs: 200 MB, or 3 % of the disk up to 2 GB.
+ * Returns true when a disk has room for log records in addition to what Postgres needs: 200 MB, or 3 % of the disk up to 2 GB.
  * Postgres exits when it cannot write its own log.
  */
 export function hasLogRoom({ bavail, blocks, bsize }: Pick<StatsFs, 'bavail' | 'blocks' | 'bsize'>): boolean {
@@ -23,7 +23,7 @@ export class StorageFullError extends errorOf('storage_full') {
   }
 }
 
-/** True for a lack of space or of quota. */
+/** Returns true for a lack of space or of quota. */
 export function isStorageFull(error: unknown): boolean {
   const { code = '' } = (error ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOSPC' || code === 'EDQUOT';
@@ -44,7 +44,7 @@ export class StorageSpace {
     );
   }
 
-  /** The largest upload finds no space. Never rejects. */
+  /** Resolves to true if the largest upload finds no space. The promise never rejects. */
   async isFull(): Promise<boolean> {
     return (await this.freeBytes()) < NEEDED_BYTES;
   }
@@ -56,7 +56,7 @@ export class StorageSpace {
   }
 
   /**
-   * Time of the last backup of the embedded database, 0 without one; nothing if another database has its own backups.
+   * Returns the time of the last backup of the embedded database, 0 without one; nothing if another database has its own backups.
    */
   private async backups(): Promise<Sample[]> {
     const { embeddedFolder, dataDir } = this.env;
@@ -65,7 +65,7 @@ export class StorageSpace {
     return [{ labels: {}, value: Math.floor((written?.mtimeMs ?? 0) / 1000) }];
   }
 
-  /** Infinity before the folder exists. */
+  /** Returns the free bytes; infinity before the directory exists. */
   private async freeBytes(): Promise<number> {
     return statfs(this.env.dataDir).then(
       ({ bavail, bsize }) => bavail * bsize,

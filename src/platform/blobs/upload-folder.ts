@@ -51,7 +51,7 @@ export class UploadFolder {
     return path.join(this.folder, randomUUID());
   }
 
-  /** A crash has left these files. */
+  /** Removes files that a crash has left. */
   async sweep(before: Date): Promise<void> {
     for (const name of await namesIn(this.folder)) {
       const file = path.join(this.folder, name);
@@ -61,7 +61,7 @@ export class UploadFolder {
   }
 }
 
-/** Always throws: StorageFullError if the disk is full, otherwise the given error. */
+/** Throws StorageFullError if the disk is full, otherwise the given error. */
 function storageError(error: unknown): never {
   throw isStorageFull(error) ? new StorageFullError(error) : error;
 }

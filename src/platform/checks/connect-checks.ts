@@ -4,7 +4,7 @@
  */
 import { faultsOf, type Check } from './check.js';
 
-/** `cause` matches the code, or the message if there is no code. */
+/** Returns a check. @param cause matches the code, or the message if there is no code */
 function row(asks: string, cause: RegExp, fault: string, remedy: string): Check<Error> {
   const find = (error: Error) => {
     const { code, message } = error as NodeJS.ErrnoException;

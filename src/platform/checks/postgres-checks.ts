@@ -239,7 +239,7 @@ async function countProcesses(client: Client): Promise<number> {
   return rows[0].count;
 }
 
-/** True when the first session keeps a setting while the second one is in a transaction, and the second does not see it. */
+/** Returns true when the first session keeps a setting while the second one is in a transaction, and the second does not see it. */
 async function probeSessions(first: Client, second: Client): Promise<boolean> {
   const value = randomUUID();
   const seenBy = async (client: Client) => {

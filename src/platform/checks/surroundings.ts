@@ -37,7 +37,7 @@ export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
 }
 
 /**
- * For a start or a command, before it changes anything.
+ * Checks the surroundings of a start or a command, before it changes anything.
  *
  * @returns warnings
  * @throws StartError with all problems that prevent the start

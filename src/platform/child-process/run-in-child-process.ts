@@ -28,7 +28,7 @@ const OUTPUT_CHARS_MAX = 16 * 1024 * 1024;
 const WORDS_CHARS_MAX = 500;
 
 /**
- * Used for work with unbounded CPU time and memory; the process has no settings and secrets. A thread would not do: V8
+ * Runs work with unbounded CPU time and memory in a process without settings and secrets. A thread is not enough: V8
  * can abort the whole process when the heap of a thread is full.
  *
  * @param file under `src`, compiled; it responds with `process.send` once
@@ -57,7 +57,7 @@ export async function runInChildProcess<T>(
 }
 
 /**
- * The command reads its standard input and responds on its standard output.
+ * Runs a command that reads its standard input and responds on its standard output.
  *
  * @throws ChildProcessKilledError above the limits
  */
@@ -85,7 +85,7 @@ export function runProcess(
   });
 }
 
-/** The process is killed after its response. @param listen calls its argument with the response */
+/** Returns the response of a process, which is then killed. @param listen calls its argument with the response */
 async function answerOf<T>(
   child: ChildProcess,
   timeoutMs: number,

@@ -37,7 +37,7 @@ class DatabaseAvailability {
   }
 
   /**
-   * True for `leaseMs` after an outage in which leases of this length might have expired: they are renewed every third
+   * Returns true for `leaseMs` after an outage in which leases of this length might have expired: they are renewed every third
    * of it.
    */
   isRenewing(leaseMs: number): boolean {
@@ -45,7 +45,7 @@ class DatabaseAvailability {
     return lastedMs > leaseMs / 2 && performance.now() < endedAt + leaseMs;
   }
 
-  /** True for a row that may be used now, past the lifetime of its cache. @param readAt by `performance.now()` */
+  /** Returns true for a row that may be used now, past the lifetime of its cache. @param readAt by `performance.now()` */
   mayUse(readAt: number): boolean {
     return this.isBridged && readAt >= this.answeredAt - AGE_MS_MAX;
   }

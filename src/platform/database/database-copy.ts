@@ -71,7 +71,7 @@ export class DatabaseSnapshot {
     };
   }
 
-  /** Postgres' text format; read it to the end before the next query. */
+  /** Reads a table in Postgres' text format. Read the stream to the end before the next query. */
   read({ name, columns }: TableOutline): Readable {
     return this.client.query(copyTo(`COPY ${escapeIdentifier(name)} (${listOf(columns)}) TO STDOUT`));
   }
@@ -153,7 +153,7 @@ export async function loadDatabase(
   }
 }
 
-/** Without time limits: tables can be large, and the connection waits while files are copied. */
+/** Connects without time limits: tables can be large, and the connection waits while files are copied. */
 function connect(databaseUrl: string): Promise<Client> {
   return openClient(databaseUrl, COPY_NAME, { ...UNLIMITED, datestyle: 'ISO', intervalstyle: 'postgres' });
 }

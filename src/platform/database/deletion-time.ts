@@ -7,7 +7,7 @@ const logger = new Logger('clock');
 let isWarned = false;
 
 /**
- * The earlier of this process's clock and the database's, queried now. Every deletion by age uses it, so that a clock
+ * Returns the earlier time of this process's clock and the database's, queried now. Every deletion by age uses it, so that a clock
  * that is ahead deletes nothing (`test/deletions.spec.ts`).
  *
  * @returns null, with one warning, while the clocks differ by more than 15 s: nothing must be deleted by age

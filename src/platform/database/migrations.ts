@@ -24,7 +24,7 @@ const EXTERNAL_TABLE = 'module_migrations';
 /** The database has a schema that this version can neither use nor migrate; the message says what to do. */
 export class SchemaVersionError extends Error {}
 
-/** Slipway's migrations first, in the order in which they ran. */
+/** Returns migrations in the order in which they ran, Slipway's first. */
 export async function appliedMigrations(database: Pick<DataSource, 'query'>): Promise<string[]> {
   const names: string[] = [];
   for (const table of ['migrations', EXTERNAL_TABLE]) {
@@ -66,7 +66,7 @@ function namesOf({ migrations }: DataSource): string[] {
   return migrations.map((migration) => migration.name ?? migration.constructor.name);
 }
 
-/** A backup holds its locks for minutes. @throws SchemaVersionError while one reads the database */
+/** Checks that no backup runs, which holds its locks for minutes. @throws SchemaVersionError while a backup reads the database */
 async function requireNoBackup(source: DataSource): Promise<void> {
   const copies = await source.query<object[]>(
     `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 AND xact_start IS NOT NULL`,
@@ -78,7 +78,7 @@ async function requireNoBackup(source: DataSource): Promise<void> {
 }
 
 /**
- * Each migration runs in its own transaction. One that gets no lock for 3 s is repeated after others have passed, so
+ * Runs each migration in its own transaction. A migration that gets no lock for 3 s is repeated after other queries have passed, so
  * that calls continue during a long read.
  *
  * @throws SchemaVersionError, or an error of Postgres
@@ -108,7 +108,7 @@ async function runMigrations(source: DataSource): Promise<void> {
 }
 
 /**
- * Slipway's migrations and, if there are any, those of modules outside the tree. The caller destroys the data sources.
+ * Returns Slipway's migrations and, if there are any, those of modules outside the tree. The caller destroys the data sources.
  */
 async function migrationSources(options: DataSourceOptions, modules: ExternalModule[]): Promise<DataSource[]> {
   const migrations = modules.flatMap(({ name, migrations: classes = [] }) =>

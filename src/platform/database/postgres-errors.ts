@@ -26,23 +26,23 @@ const AWAY_MESSAGE =
 /** Errors of TypeORM in a transaction whose connection broke between two of its queries. */
 const BROKEN_TRANSACTION = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
-/** Undefined for errors that are not those of a query. */
+/** Returns undefined for errors that are not those of a query. */
 export function codeOf(error: unknown): string | undefined {
   return error instanceof QueryFailedError ? (error.driverError as { code?: string }).code : undefined;
 }
 
-/** A unique index rejected the row (SQLSTATE 23505). */
+/** Returns true if a unique index rejected the row (SQLSTATE 23505). */
 export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }
 
-/** A foreign key rejected the change (SQLSTATE 23503; RESTRICT raises 23001 since Postgres 18). */
+/** Returns true if a foreign key rejected the change (SQLSTATE 23503; RESTRICT raises 23001 since Postgres 18). */
 export function isForeignKeyViolation(error: unknown): boolean {
   const code = codeOf(error);
   return code === '23503' || code === '23001';
 }
 
-/** Only for errors that reached the outermost handler: clients of other servers wrap their own socket errors. */
+/** Returns true if the database is unreachable. Only for errors that reached the outermost handler: clients of other servers wrap their own socket errors. */
 export function isDatabaseUnreachable(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
   if (BROKEN_TRANSACTION.some((type) => error instanceof type)) return true;
@@ -50,7 +50,7 @@ export function isDatabaseUnreachable(error: unknown): boolean {
   return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
 }
 
-/** Errors other than violations are rethrown. Use as `statement.catch(onViolation({ unique: () => new … }))`. */
+/** Replaces violations and rethrows other errors. Use as `statement.catch(onViolation({ unique: () => new … }))`. */
 export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
   return (error) => {
     if (replace.foreignKey && isForeignKeyViolation(error)) throw replace.foreignKey();

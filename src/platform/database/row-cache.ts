@@ -46,7 +46,7 @@ export class RowCache<Row extends object> {
     this.ttlMs = ttlMs;
   }
 
-  /** Null if {@link get} would query. */
+  /** Returns null if {@link get} would query. */
   peek(key: string): Row | null {
     const entry = this.rows.get(key);
     if (!entry) return null;
@@ -70,7 +70,7 @@ export class RowCache<Row extends object> {
   }
 
   /**
-   * The next caller reads the row again. The old one, or the one being read, is used while the database is unavailable
+   * Expires a row: the next caller reads it again. The old row, or the one being read, is used while the database is unavailable
    * if `isCurrent` is true for it.
    */
   expire(key: string, isCurrent: (row: Row) => boolean = () => true): void {
@@ -81,13 +81,13 @@ export class RowCache<Row extends object> {
     if (reading) reading.isCurrent = isCurrent;
   }
 
-  /** Rows that are being read are not cached, since they might match. */
+  /** Drops matching rows. Rows that are being read are not cached, since they might match. */
   dropWhere(matches: (row: Row) => boolean): void {
     for (const [key, { row }] of this.rows.entries()) if (matches(row)) this.rows.delete(key);
     this.reading.clear();
   }
 
-  /** The row that is being read, or the previous one if the database turns out to be unavailable. */
+  /** Returns the row that is being read, or the previous one if the database turns out to be unavailable. */
   private async orStale(key: string, read: Promise<Row | null>): Promise<Row | null> {
     const unanswered = {};
     try {

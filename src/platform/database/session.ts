@@ -28,7 +28,7 @@ export const CONNECT_MS_MAX = 5_000;
 
 const reportedByQueries = () => undefined;
 
-/** A pool awaits it in `onConnect`. @throws the error of Postgres, or after 5 s */
+/** Prepares a session; a pool awaits this in `onConnect`. @throws the error of Postgres, or after 5 s */
 export async function prepareSession(client: ClientBase, settings: SessionSettings): Promise<void> {
   client.on('error', reportedByQueries);
   const text = Object.entries(settings).map(([name, value]) => `SET ${name} = ${value}`);
@@ -36,7 +36,7 @@ export async function prepareSession(client: ClientBase, settings: SessionSettin
   await client.query(query);
 }
 
-/** The caller closes the client. @throws the error of Postgres, or after 5 s */
+/** Opens a client, which the caller closes. @throws the error of Postgres, or after 5 s */
 export async function openClient(databaseUrl: string, name: string, settings: SessionSettings): Promise<Client> {
   const client = new Client({
     connectionString: databaseUrl,

@@ -2,7 +2,7 @@
 export const DEPTH_MAX = 100;
 
 /**
- * Why Postgres would reject or change a JSON value, as the end of a message; null when it can be stored. Text and jsonb
+ * Returns why Postgres would reject or change a JSON value, as the end of a message; null when it can be stored. Text and jsonb
  * hold no NUL and no lone surrogates; a number such as 1e400 is infinite here and null in JSON.
  */
 export function storableFault(value: unknown, depth = 0): string | null {
@@ -20,7 +20,7 @@ export function storableFault(value: unknown, depth = 0): string | null {
   return null;
 }
 
-/** A string of an upstream that Postgres can store: unsupported characters become U+FFFD. */
+/** Converts a string of an upstream so that Postgres can store it: unsupported characters become U+FFFD. */
 export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

@@ -6,7 +6,7 @@ const PORTION_BYTES = 4_096;
 const portion = Buffer.alloc(PORTION_BYTES);
 let used = PORTION_BYTES;
 
-/** Has 48 bits of time in milliseconds and 74 random bits (RFC 9562). Sorts by time, which suits indexes. */
+/** Returns an id with 48 bits of time in milliseconds and 74 random bits (RFC 9562). Ids sort by time, which suits indexes. */
 export function uuidV7(at = Date.now()): string {
   if (used === PORTION_BYTES) {
     randomFillSync(portion);

@@ -33,7 +33,7 @@ interface Group {
 
 const groups = new Map<string, Group>();
 
-/** All buffers of this process, by their names. */
+/** Returns all buffers of this process, by their names. */
 export function bufferStats(): BufferStats[] {
   return [...groups].map(([name, { live, dropped }]) => ({
     name,
@@ -88,7 +88,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     return this.waiting.get(key);
   }
 
-  /** True while a value of this key waits or is being written. */
+  /** Returns true while a value of this key waits or is being written. */
   has(key: Key): boolean {
     return this.waiting.has(key) || this.writing.has(key);
   }

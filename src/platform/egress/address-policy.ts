@@ -104,7 +104,7 @@ export class AddressPolicy {
   ) {}
 
   /**
-   * `hostname` is the host of the URL, compared without case and trailing dot. Anything but a plain IPv4 or IPv6
+   * Returns true for an allowed address. `hostname` is the host of the URL, compared without case and trailing dot. Anything but a plain IPv4 or IPv6
    * address is false.
    */
   allows(address: string, hostname: string): boolean {
@@ -112,7 +112,7 @@ export class AddressPolicy {
     return parsed !== undefined && this.permits(parsed, bareHost(hostname));
   }
 
-  /** Public addresses in a listed range, and others only if {@link allows} is true. */
+  /** Returns true for public addresses in a listed range, and for others if {@link allows} returns true. */
   lists(address: string, hostname: string): boolean {
     const parsed = parseAddress(address);
     return parsed !== undefined && this.isListed(parsed, bareHost(hostname));
@@ -142,12 +142,12 @@ export class AddressPolicy {
   }
 }
 
-/** An IPv4 address mapped into IPv6 is written as IPv4. Strings other than addresses are unchanged. */
+/** Returns the canonical form of an address: IPv4 mapped into IPv6 as IPv4. Other strings are unchanged. */
 export function canonicalAddress(address: string): string {
   return parseAddress(address)?.toString() ?? address;
 }
 
-/** An IPv4 address mapped into IPv6 is treated as IPv4. Anything that is not an address is `reserved`. */
+/** Returns the kind of an address. IPv4 mapped into IPv6 is treated as IPv4, and anything else than an address is `reserved`. */
 export function addressKind(address: string): AddressKind {
   const parsed = parseAddress(address);
   return parsed === undefined ? 'reserved' : kindOf(parsed);
@@ -210,7 +210,7 @@ function badEntry(entry: string, fault: string): Error {
 }
 
 /**
- * `isIP` goes first because `ipaddr.js` also reads octal, hex and short forms, which no resolver returns. A zone id
+ * Parses an address. `isIP` goes first because `ipaddr.js` also reads octal, hex and short forms, which no resolver returns. A zone id
  * (`fe80::1%eth0`) is rejected: it would hide an address from the comparisons here.
  */
 function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
@@ -224,12 +224,12 @@ function kindOf(address: ipaddr.IPv4 | ipaddr.IPv6): AddressKind {
   return isForeign ? 'reserved' : kind;
 }
 
-/** An address in the form in which rules of EGRESS_ALLOW name it. */
+/** Returns an address in the form in which rules of EGRESS_ALLOW name it. */
 export function unwrapped(address: string): string {
   return unwrap(ipaddr.parse(address)).toString();
 }
 
-/** The IPv4 address of an IPv4-mapped (::ffff:a.b.c.d) or IPv4-compatible (::a.b.c.d) one, else the address itself. */
+/** Returns the IPv4 address of an IPv4-mapped (::ffff:a.b.c.d) or IPv4-compatible (::a.b.c.d) one, else the address itself. */
 function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
   if (address.kind() === 'ipv4') return address;
   const bytes = address.toByteArray();
@@ -239,7 +239,7 @@ function unwrap(address: ipaddr.IPv4 | ipaddr.IPv6): ipaddr.IPv4 | ipaddr.IPv6 {
 }
 
 /**
- * The IPv4 address that a translator or tunnel would deliver to: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380
+ * Returns the IPv4 address that a translator or tunnel would deliver to: RFC 6052 (last 32 bits), RFC 3056 (bits 16–48), RFC 4380
  * (inverted).
  */
 function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): ipaddr.IPv4 | undefined {
@@ -250,7 +250,7 @@ function carriedAddress(address: ipaddr.IPv4 | ipaddr.IPv6, kind: AddressKind): 
   return undefined;
 }
 
-/** Names are compared without case and trailing dot. */
+/** Returns true if the rule contains the name, compared without case and trailing dot. */
 export function namesHost(rule: HostRule, hostname: string): boolean {
   const host = bareHost(hostname);
   return rule.isWildcard ? host.endsWith(`.${rule.name}`) : host === rule.name;

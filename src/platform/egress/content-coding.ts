@@ -63,7 +63,7 @@ export function decodeBody(body: Readable, encoding: string | string[] | undefin
   return pipeline([body, ...stages], () => undefined) as unknown as Duplex;
 }
 
-/** Decoding does not need the checksum of a zlib stream. */
+/** Adds the header of a zlib stream; decoding does not need its checksum. */
 function withZlibHeader(): Transform {
   let isBegun = false;
   return new Transform({

@@ -19,7 +19,7 @@ export function surviveEarlyClose(socket: Socket): void {
   };
 }
 
-/** Its sockets have {@link surviveEarlyClose}. */
+/** Returns a connector whose sockets have {@link surviveEarlyClose}. */
 export function connectorOf(options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector(options);
   return (target, callback) =>

@@ -16,7 +16,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
     super(message, detail);
   }
 
-  /** The host is an address, or a name that always means this machine, that no rule opens. `origin` has no userinfo. */
+  /** Returns the error for a host that no rule opens: an address, or a name that always means this machine. `origin` has no userinfo. */
   static ofAddress(origin: string, address: string, kind: AddressKind): EgressRefusedError {
     const range =
       kind === 'cloud metadata' ? '' : ` or ${kind === 'loopback' ? 'loopback' : 'the range of the address'}`;
@@ -28,7 +28,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
     );
   }
 
-  /** The port belongs to this service itself. */
+  /** Returns the error for a port that belongs to this service itself. */
   static ofClosedPort(place: string): EgressRefusedError {
     return new EgressRefusedError(
       `"${place}" is a port of this service itself (its database, Redis, or calls between its processes), which no setting ` +
@@ -39,7 +39,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
   }
 
   /**
-   * Every address of the name is closed; `kind` is that of the first. Addresses and kind are not in the message: with
+   * Returns the error for a name whose addresses are all closed; `kind` is that of the first. Addresses and kind are not in the message: with
    * them, anyone could read the operator's internal DNS through the gateway.
    */
   static ofName(hostname: string, kind: AddressKind, addresses: string[]): EgressRefusedError {
@@ -61,7 +61,7 @@ export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
     );
   }
 
-  /** The proxy responded with a status other than 2xx. @param authority `host:port` */
+  /** Returns the error for a proxy that responded with a status other than 2xx. @param authority `host:port` */
   static ofStatus(status: number, authority: string): EgressProxyError {
     const summary = `The HTTP proxy of this service (EGRESS_PROXY) answered ${status}`;
     if (status === 407) {

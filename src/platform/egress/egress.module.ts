@@ -10,7 +10,7 @@ export const egressChecks = [
 ];
 
 /**
- * Requests to a location that the operator configures: it may be internal, and no other internal one is reached.
+ * Returns an egress for a location that the operator configures: it can be internal, and no other internal location can be reached.
  *
  * @param host name, address, or the names under one (`*.example.com`)
  */
@@ -19,7 +19,7 @@ export function egressTo(host: string, { egressProxy: proxy }: Env): Egress {
 }
 
 /**
- * Local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the
+ * Returns local ports that no rule opens: those of the database, of Redis, and of requests between processes. The port of the
  * API remains open: requests that lead back to it are detected and reported.
  */
 export function ownPorts({ databaseUrl, redisUrl, advertiseUrl, port, worker }: Env): ClosedPorts {

@@ -108,7 +108,7 @@ const TLS_SESSIONS_MAX = 1_000;
 
 const LOCAL_KINDS: ReadonlySet<AddressKind> = new Set(['loopback', 'unspecified']);
 
-/** True for an address of this machine itself. */
+/** Returns true for an address of this machine itself. */
 export function isLocalAddress(address: string): boolean {
   return LOCAL_KINDS.has(addressKind(address));
 }
@@ -163,7 +163,7 @@ export class Egress {
   }
 
   /**
-   * The normalized URL, without fragment, if it is allowed as far as is known without DNS: http or https, no user name
+   * Returns the normalized URL, without fragment, if it is allowed as far as is known without DNS: http or https, no user name
    * or password, and a host that is a name or an allowed address. {@link request} checks names, when their addresses
    * are known. Throws {@link EgressRefusedError}.
    */
@@ -215,7 +215,7 @@ export class Egress {
   }
 
   /**
-   * {@link request} for the hot path: undici's handler interface instead of a promise and a stream, about 10 µs less a
+   * Works like {@link request} for the hot path: undici's handler interface instead of a promise and a stream, about 10 µs less a
    * call. The caller has checked the header names, and sets `user-agent`; failures go to the handler, a rejected scheme
    * is thrown.
    */
@@ -229,7 +229,7 @@ export class Egress {
     agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
   }
 
-  /** How the last socket to this origin was opened; undefined if that was long ago. */
+  /** Returns how the last socket to this origin was opened; undefined if that was long ago. */
   lastConnect(origin: string): LastConnect | undefined {
     return this.connects.get(origin);
   }
@@ -377,7 +377,7 @@ export class Egress {
     throw EgressRefusedError.ofAddress(origin, first, addressKind(first));
   }
 
-  /** Called once per connection by `net.connect`, which then connects only to addresses of this result. */
+  /** Returns a lookup that `net.connect` calls once per connection; it then connects only to addresses of the result. */
   private lookupFor(port?: number): LookupFunction {
     return (hostname, options, callback) => {
       const from = performance.now();
@@ -414,7 +414,7 @@ export class Egress {
   }
 }
 
-/** A host without the brackets of an IPv6 address. */
+/** Returns a host without the brackets of an IPv6 address. */
 function bareLiteral(hostname: string): string {
   return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
 }

@@ -28,7 +28,7 @@ export interface Followed {
 }
 
 /**
- * Each address is checked by {@link Egress.check} again, and no redirect leaves TLS. A redirect without a target is a
+ * Follows redirects. Each address is checked by {@link Egress.check} again, and no redirect leaves TLS. A redirect without a target is a
  * response like any other.
  *
  * @throws RedirectRefusedError, EgressRefusedError, and errors of {@link Egress.request}
@@ -52,7 +52,7 @@ export async function follow(egress: Egress, start: URL, options: FollowOptions)
   }
 }
 
-/** A whole body; null when it is larger than `bytesMax`, after which reading stops. */
+/** Reads a complete body; null when it is larger than `bytesMax`, after which reading stops. */
 export async function readWithin(body: Readable, bytesMax: number): Promise<Buffer | null> {
   const chunks: Buffer[] = [];
   let bytes = 0;

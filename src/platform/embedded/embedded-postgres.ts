@@ -154,7 +154,7 @@ async function startIn(
 }
 
 /**
- * The server can exit by itself, or with the process that started it.
+ * Starts the server again when it exits, by itself or with the process that started it.
  *
  * @param start starts a server on this port
  * @returns `stop` resolves to true when it stopped a server of this process
@@ -201,7 +201,7 @@ function keepRunning(
 
 type SharedServer = OwnServer & { isShared: boolean };
 
-/** `died` resolves when the server of another process is no longer running. */
+/** Uses the server of another process; `died` resolves when it is no longer running. */
 function shareServer(port: number, dataDirectory: string): SharedServer {
   let look: Repeat | undefined;
   const died = new Promise<string>((resolve) => {

@@ -126,7 +126,7 @@ export async function startServer(
 }
 
 /**
- * Undefined when no server runs on the data directory, 'starting' while one starts or stops. Removes the lock file of a
+ * Returns undefined when no server runs on the data directory, 'starting' while one starts or stops. Removes the lock file of a
  * dead server that Postgres would consider running (a zombie, or another program that now has its process id). That is
  * safe: a second lock, the shared memory segment, prevents Postgres from starting while any process of the old server
  * lives.
@@ -152,7 +152,7 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   return remove();
 }
 
-/** The processes of such a server are invisible here, like those of another container. */
+/** Returns true for the lock of a server whose processes are invisible here, like those of another container. */
 async function isLocked(dataDirectory: string): Promise<boolean> {
   const isFree = '[ ! -e "$0" ] || ! command -v flock >/dev/null || flock -n "$0" true';
   return (await run('/bin/sh', ['-c', isFree, join(dataDirectory, LOCK)], undefined)).code === 1;
@@ -169,7 +169,7 @@ async function isAnswering(port: number): Promise<boolean> {
   return isAnswered;
 }
 
-/** A Postgres server changes into its data directory before it locks it. A zombie no longer has a directory. */
+/** Returns true if the process works in the directory: Postgres changes into it before the lock, and a zombie no longer has one. */
 async function worksIn(pid: string, directory: string): Promise<boolean> {
   const expected = await stat(directory);
   try {

@@ -8,7 +8,7 @@ import { StartError } from '../../config/env.js';
 const needsGlibc =
   'The packaged Postgres needs glibc 2.27 or newer (so not Alpine): use a Debian-based image, or set DATABASE_URL.';
 
-/** The database can be here or at the location in `pg-location`. */
+/** Returns true if a database is here or at the location in `pg-location`. */
 export function holdsDatabase(dataDir: string): boolean {
   return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
 }
@@ -21,7 +21,7 @@ export async function noteMove(dataDir: string, databaseUrl: string): Promise<vo
   await writeFile(resolve(dataDir, MOVED), `${host}${pathname} at ${new Date().toISOString()}\n`);
 }
 
-/** Two databases would diverge. @throws StartError when the database of a data folder was moved */
+/** Rejects a start next to a moved database, since the two would diverge. @throws StartError when the database of a data directory was moved */
 export async function requireUnmoved(dataDir: string): Promise<void> {
   const moved = await readFile(resolve(dataDir, MOVED), 'utf8').catch(() => null);
   if (moved === null) return;
@@ -44,7 +44,7 @@ export interface Account {
 export const serverEnv = { LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Undefined (the account of this process) unless that is root. Root takes the owner of the existing data directory,
+ * Returns undefined (the account of this process) unless that is root. Root takes the owner of the existing data directory,
  * else `postgres`, else `nobody`; it creates no account.
  *
  * @throws StartError when root finds none of them.
@@ -65,7 +65,7 @@ export async function chooseAccount(dataDirectory: string): Promise<Account | un
 }
 
 /**
- * Some programs reject a user without a name, common on container platforms: nss_wrapper (Debian's libnss-wrapper)
+ * Returns variables for the account. Some programs reject a user without a name, common on container platforms: nss_wrapper (Debian's libnss-wrapper)
  * gives it one, if it is installed.
  *
  * @param passwdFile is written when the user has no name
@@ -80,7 +80,7 @@ export async function namedEnv(account: Account | undefined, passwdFile: string)
 }
 
 /**
- * `account` must be able to execute the file, or enter the folder, at `path`; undefined is the account of this process.
+ * Returns true if `account` can execute the file, or enter the directory, at `path`; undefined is the account of this process.
  */
 export async function mayUse(account: Account | undefined, path: string): Promise<boolean> {
   if (account) return (await run('/bin/sh', ['-c', 'test -x "$0"', path], account)).code === 0;
@@ -91,7 +91,7 @@ export async function mayUse(account: Account | undefined, path: string): Promis
 }
 
 /**
- * `input` is the standard input, and `env` the whole environment. A failing exit code is a result.
+ * Runs a program. `input` is the standard input, and `env` the complete environment. A failing exit code is a result.
  *
  * @throws StartError when the program cannot be executed at all.
  */
@@ -112,13 +112,13 @@ export function run(
   });
 }
 
-/** ENOENT on an existing file means that its loader is missing: no glibc. */
+/** Returns the error for a program that cannot run. ENOENT on an existing file means that its loader is missing: no glibc. */
 export function cannotRun(program: string, cause: NodeJS.ErrnoException): StartError {
   if (cause.code === 'ENOENT' && existsSync(program)) return new StartError(needsGlibc, { cause });
   return new StartError(`Cannot run ${program} (${cause.message}): allow it, or set DATABASE_URL.`, { cause });
 }
 
-/** A message for known causes, else the last lines. `step` names the step, for example "Postgres did not start". */
+/** Returns a message for known causes, else the last lines. `step` names the step, for example "Postgres did not start". */
 export function explainFailure(step: string, stderr: string): StartError {
   const nameless = /could not look up effective user ID (\d+)/.exec(stderr);
   if (nameless) {

@@ -82,7 +82,7 @@ export async function findInstallation(account: Account | undefined): Promise<In
 }
 
 /**
- * A folder that any account can enter and only this one can write to, for files that cannot remain where they are.
+ * Returns a directory that any account can enter and only this one can write to, for files that cannot remain where they are.
  * Root's is under /var/lib and keeps data; that of any other account is under /var/tmp and holds only programs, which
  * are copied again after a cleanup. A folder that somebody else created under that name is rejected.
  *
@@ -102,7 +102,7 @@ async function sparePlace(): Promise<string> {
   return folder;
 }
 
-/** False if a link is missing and cannot be written. The list names files as `native/lib/…`. */
+/** Returns false if a link is missing and cannot be written. The list names files as `native/lib/…`. */
 async function restoreLinks(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
@@ -116,7 +116,7 @@ async function restoreLinks(native: string): Promise<boolean> {
 }
 
 /**
- * `target` gets its name when it is complete, so a killed process leaves nothing that looks complete, and of two
+ * Builds a directory. `target` gets its name when it is complete, so a killed process leaves nothing that looks complete, and of two
  * concurrent processes one wins: the other's work is dropped. `proof` is a path inside every complete folder. Returns
  * whether this process created the folder.
  *
@@ -137,7 +137,7 @@ async function buildFolder(target: string, proof: string, fill: (draft: string) 
   return true;
 }
 
-/** Left by killed processes. Cheap enough for every start: it reads one folder. */
+/** Removes drafts of killed processes. Cheap enough for every start: it reads one directory. */
 async function removeAbandonedDrafts(target: string): Promise<void> {
   const parent = dirname(target);
   for (const name of await readdir(parent)) {
@@ -155,7 +155,7 @@ export const databaseName = 'slipway';
 const passwordFile = 'slipway.password';
 
 /**
- * The path in `<dataDir>/pg-location`; else `<dataDir>/pg`; or, when `account` cannot enter `dataDir`, a folder in
+ * Returns the path in `<dataDir>/pg-location`; else `<dataDir>/pg`; or, when `account` cannot enter `dataDir`, a folder in
  * {@link sparePlace} named after the path of `dataDir`. An existing directory is used, so that a later change of
  * permissions does not start an empty database next to the real one.
  */
@@ -182,7 +182,7 @@ export async function removeDataDirectory(dataDir: string, dataDirectory: string
 }
 
 /**
- * The directory has the role and database `slipway`. Returns whether this call created it, and the password of the
+ * Creates the directory with the role and database `slipway`. Returns whether this call created it, and the password of the
  * role.
  *
  * @throws StartError for another major version, a folder with other content, a lost data directory, or when initdb
@@ -227,7 +227,7 @@ export async function ensureCluster(
 }
 
 /**
- * The disk is synced only once, at the end (0.15 s; syncing every step costs 0.7 s). The builtin C.UTF-8 sorts the same
+ * Runs initdb, and syncs the disk only once, at the end (0.15 s; syncing every step costs 0.7 s). The builtin C.UTF-8 sorts the same
  * on every platform. initdb's own superuser gets no password, so that nobody can log in as it.
  */
 async function fillCluster(

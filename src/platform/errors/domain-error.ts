@@ -88,7 +88,7 @@ export abstract class DomainError extends Error {
   }
 }
 
-/** Base class of the errors of one kind; `code` is what clients match on. */
+/** Returns the base class of the errors of one kind; clients match on `code`. */
 export function errorOf<Kind extends ErrorKind>(kind: Kind, code: string = kind) {
   abstract class OfKind extends DomainError {
     readonly kind = kind;

@@ -10,7 +10,7 @@ export interface ErrorAnswer {
 }
 
 /**
- * JSON-RPC's own codes where it has them; otherwise Slipway's, -33000 less the status, outside of the reserved range.
+ * Returns JSON-RPC's own codes where it has them; otherwise Slipway's, -33000 less the status, outside of the reserved range.
  */
 export function rpcCodeOf(status: number): number {
   if (status === 400) return -32600;
@@ -35,7 +35,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
 /** SQLSTATE of Postgres on a full disk. */
 const DISK_FULL = '53100';
 
-/** Null for an unexpected error. */
+/** Returns null for an unexpected error. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
   if (codeOf(error) === DISK_FULL || isStorageFull(error)) return new StorageFullError(error);
@@ -43,7 +43,7 @@ export function domainErrorOf(error: unknown): DomainError | null {
 }
 
 /**
- * The body has only the members of its family: where the contract fixes the text, the advice is the header
+ * Returns the response to an error. Its body has only the fields of its family: where the contract fixes the text, the advice is the header
  * {@link HINT_HEADER}, and in a JSON-RPC error `data.hint`. Anything that is not a domain error ({@link domainErrorOf})
  * becomes a 500 without internal details.
  *

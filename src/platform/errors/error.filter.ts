@@ -20,7 +20,7 @@ import { NothingHere, renderFramed, signedInAt } from '../pages/frame.js';
 import { redirectTo, rootFrom, sendPage, wantsPage } from '../pages/page.js';
 import { logFailure } from './log-failure.js';
 
-/** Errors other than those of Express' and Nest's routers are returned unchanged. */
+/** Converts errors of Express' and Nest's routers, and returns others unchanged. */
 function asDomainError(error: unknown, request: Request, routes: Route[]): unknown {
   if (error instanceof DomainError) return error;
   const status = error instanceof HttpException ? error.getStatus() : (error as { status?: number }).status;
@@ -51,7 +51,7 @@ function pageAbove(path: string, routes: Route[]): string {
   return parent === '' || methodsOf(routes, parent).includes('GET') ? parent.slice(1) : pageAbove(parent, routes);
 }
 
-/** A path of one word is also the short form of a namespace. Only paths of one word with routes are suggested. */
+/** Returns the nearest path. A path of one word is also the short form of a namespace, so only those with routes are suggested. */
 function nearestPath(asked: string, routes: Route[]): string {
   const word = /^\/([^/?]+)\/?(?:\?|$)/.exec(asked)?.[1] ?? '';
   const words = routes.flatMap(({ path }) => /^\/([a-z][\w-]*)$/.exec(path)?.[1] ?? []);

@@ -7,7 +7,7 @@ import { statusOf } from './domain-error.js';
 import { domainErrorOf } from './error-body.js';
 
 /**
- * Unexpected errors are logged with their cause at error, domain errors in one line at debug. An unreachable database
+ * Logs a failure: unexpected errors with their cause at error, domain errors in one line at debug. An unreachable database
  * is also a warning that names no route, so that the logger combines the warnings of an outage into one a minute, with
  * their number.
  */
@@ -32,7 +32,7 @@ export function logFailure(logger: Logger, error: unknown, request: IncomingMess
   logger.debug({ msg: `${route} answered ${statusOf[failure.kind]}`, requestId, reason, detail: brief(detail) });
 }
 
-/** Other fields can contain data of an upstream or the database, including secrets. */
+/** Keeps safe fields: others can contain data of an upstream or the database, including secrets. */
 function brief(detail: unknown): unknown {
   if (!types.isNativeError(detail)) return detail;
   const { code, message } = detail as NodeJS.ErrnoException;

@@ -25,7 +25,7 @@ export interface ExternalModule {
   name: string;
   /** The major version of `@slipway/module` that it is written for. Default: not compared. */
   apiVersion?: number;
-  /** The Nest module to load. Called once at start. */
+  /** Returns the Nest module to load. Called once at startup. */
   module(env: Env): Type | DynamicModule;
   /** The roles of a process that load it. Default: `api`. */
   roles?: Role[];

@@ -15,7 +15,7 @@ export const initialize: InitializeHook<PeerResolution> = (data) => {
 };
 
 /**
- * `@slipway/module` is the entry point, peers come from Slipway even if the module has a copy to compile with, as do
+ * Resolves an import: `@slipway/module` is the entry point, peers come from Slipway even if the module has a copy to compile with, as do
  * packages that it lacks. Node calls this for every import, in a separate thread.
  */
 export const resolve: ResolveHook = async (specifier, context, nextResolve) => {

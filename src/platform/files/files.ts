@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 /** Error codes of systems that cannot sync folders: Windows, and some network file systems. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 
-/** Null without a file. @throws other errors of the file system */
+/** Returns null without a file. @throws other errors of the file system */
 export async function readIfThere(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
@@ -14,7 +14,7 @@ export async function readIfThere(file: string): Promise<string | null> {
   });
 }
 
-/** Null without a file. The file can be deleted while it is read. @throws other errors of the file system */
+/** Returns null without a file. The file can be deleted while it is read. @throws other errors of the file system */
 export async function streamIfThere(file: string): Promise<Readable | null> {
   try {
     return (await open(file)).createReadStream();
@@ -37,7 +37,7 @@ export async function* filesBelow(folder: string): AsyncIterable<string> {
   }
 }
 
-/** Empty without a folder. @throws other errors of the file system */
+/** Returns the names in a directory; none if it does not exist. @throws other errors of the file system */
 export async function namesIn(folder: string): Promise<string[]> {
   return readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
@@ -46,7 +46,7 @@ export async function namesIn(folder: string): Promise<string[]> {
 }
 
 /**
- * The file appears complete or not at all; of two concurrent processes one wins.
+ * Creates a file, which appears complete or not at all; of two concurrent processes one wins.
  *
  * @returns the content, which another process may have written
  * @throws errors of the file system
@@ -71,7 +71,7 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
 export const PASSABLE = 0o711;
 
 /**
- * Also creates the folders above it, for this account alone unless `mode` says otherwise. Not `mkdir` with `recursive`:
+ * Creates a directory and its parents, for this account alone unless `mode` says otherwise. Not `mkdir` with `recursive`:
  * in a file system without new folders (`/proc`) Node 20 would try forever.
  *
  * @throws errors of the file system
@@ -91,7 +91,7 @@ export async function makeFolder(folder: string, mode = 0o700): Promise<void> {
   }
 }
 
-/** The content then survives a power cut. The name needs {@link syncFolder}. */
+/** Writes the content to disk, where it survives a power cut. The name needs {@link syncFolder}. */
 export async function syncFile(file: string): Promise<void> {
   const handle = await open(file);
   await handle.sync().finally(() => handle.close());

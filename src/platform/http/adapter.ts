@@ -192,7 +192,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /**
-   * Earlier connections are served: closing them unread would reset them, and a client could not know whether its
+   * Closes the server, and serves earlier connections: closing them unread would reset them, and a client could not know whether its
    * request was executed. After 25 s calls get an error; a second later the rest is cut off.
    */
   override async close(): Promise<void> {
@@ -220,7 +220,7 @@ export class SlipwayAdapter extends ExpressAdapter {
   }
 
   /**
-   * Until no connection arrives for a moment, without responding: a client that waits opens no further connection,
+   * Accepts connections until none arrives for a moment, without responding: a client that waits opens no further connection,
    * which closing the port would reset. @returns a function that serves these connections
    */
   private async acceptLast(server: http.Server): Promise<() => void> {
@@ -283,7 +283,7 @@ function identify({ headers }: IncomingMessage): string {
   return (headers['x-request-id'] = typeof sentId === 'string' && REQUEST_ID.test(sentId) ? sentId : randomUUID());
 }
 
-/** Node could not read the request, or did not get it in time. The response is that of Node, but with a body. */
+/** Responds to a request that Node could not read, or did not receive in time, as Node does, but with a body. */
 function refuseUnread(
   error: Error & { code?: string; rawPacket?: Buffer },
   socket: Socket & { _httpMessage?: { _headerSent: boolean } | null },

@@ -23,7 +23,7 @@ export function ApiAdditionalProperties(additionalProperties: boolean): ClassDec
   return ApiSchema({ additionalProperties } as ApiSchemaOptions);
 }
 
-/** A client that has this version gets 304 and no body (RFC 9110 13.1.2). */
+/** Documents the ETag: a client that has this version gets 304 and no body (RFC 9110 13.1.2). */
 export function ApiEtag(): MethodDecorator {
   return applyDecorators(
     ApiHeader({ name: 'If-None-Match', required: false, description: 'The `ETag` of the copy you have.' }),

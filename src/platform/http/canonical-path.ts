@@ -13,7 +13,7 @@
  */
 import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
-/** Null when the percent-encoding is broken. */
+/** Returns null when the percent-encoding is broken. */
 function decodeSegment(segment: string): string | null {
   if (!segment.includes('%')) return segment;
   try {
@@ -28,7 +28,7 @@ function cleanName(name: string): string {
   return name.replace(/^@(?!@)/, '').replace(/(?<!\/)\/$/, '');
 }
 
-/** `/servers/{name%2Fserver}…`: the slash can be encoded or not, with a leading `@` and a trailing encoded slash. */
+/** Returns the path `/servers/{name%2Fserver}…` for a slash that is encoded or not, a leading `@` and a trailing encoded slash. */
 function canonicalServerPath(segments: string[]): string | null {
   const [first = '', second, ...rest] = segments;
   const decoded = decodeSegment(first);

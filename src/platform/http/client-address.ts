@@ -8,7 +8,7 @@ export interface RequestOrigin {
 }
 
 /**
- * Limits and logs use this address. `X-Forwarded-For` is used only if a trusted proxy wrote it: its addresses are read
+ * Returns the address for limits and logs. `X-Forwarded-For` is used only if a trusted proxy wrote it: its addresses are read
  * from the last one, each added by the proxy before it, up to the first that is not a trusted proxy.
  *
  * @param proxies `TRUST_PROXY`; null for none
@@ -41,7 +41,7 @@ export function networkOf(peer: string): string {
   return peer.split(':', 3).join(':');
 }
 
-/** An address without its zone, as IPv4 if IPv6 only wraps it. */
+/** Returns an address without its zone, as IPv4 if IPv6 only wraps it. */
 export function plainAddress(address: string): string {
   const bare = address.replace(/%.*$/, '');
   return bare.startsWith('::ffff:') && isIP(bare.slice(7)) === 4 ? bare.slice(7) : bare;

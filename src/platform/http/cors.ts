@@ -11,7 +11,7 @@ const METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT';
 const PREFLIGHT_SECONDS = '7200';
 
 /**
- * Pages of this service, those of `CORS_ORIGINS`, and local pages while the service is reachable locally only. The
+ * Returns true for pages of this service, those of `CORS_ORIGINS`, and local pages while the service is reachable locally only. The
  * `Host` header is not trusted: a DNS rebinding page controls it.
  */
 export function isTrustedOrigin(origin: string, { baseUrl, corsOrigins, isLocalOnly }: Env): boolean {
@@ -22,7 +22,7 @@ export function isTrustedOrigin(origin: string, { baseUrl, corsOrigins, isLocalO
 }
 
 /**
- * Also handles preflights. Browser credentials are never allowed: scripts send an API key.
+ * Sends CORS headers, and handles preflights. Browser credentials are never allowed: scripts send an API key.
  *
  * @param request with its canonical URL
  * @returns true for a preflight, which then has its response

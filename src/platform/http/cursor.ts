@@ -14,7 +14,7 @@ function xorMask(bytes: Buffer, checksum: Buffer, scope: string): Buffer {
 }
 
 /**
- * The opaque cursor that continues a list after the row with this sequence number. Sequence numbers count the rows of
+ * Returns the opaque cursor that continues a list after the row with this sequence number. Sequence numbers count the rows of
  * all tenants, so they are masked; the checksum rejects a cursor of another list.
  *
  * @param scope the list, such as the id of its namespace, which callers do not know
@@ -25,7 +25,7 @@ export function encodeCursor(seq: string, scope = ''): string {
 }
 
 /**
- * The sequence number in a cursor of {@link encodeCursor}.
+ * Returns the sequence number in a cursor of {@link encodeCursor}.
  *
  * @throws InvalidInputError for anything else, including numbers above Postgres' bigint
  */

@@ -13,7 +13,7 @@ export function generateTail(length: number): string {
   return Array.from({ length }, () => letters[randomInt(letters.length)]).join('');
 }
 
-/** A readable name such as `heron-x7k2`. Not a secret, and not unique by itself: retry on a collision. */
+/** Returns a readable name such as `heron-x7k2`. Not a secret, and not unique by itself: retry on a collision. */
 export function generateName(tailLength: number): string {
   return `${animals[randomInt(animals.length)]}-${generateTail(tailLength)}`;
 }

@@ -13,7 +13,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Names are lower-case.
+ * Returns a test for hop-by-hop headers, by lower-case names.
  *
  * @param connection the message's own `Connection` header, which can name more headers
  */

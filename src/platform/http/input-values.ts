@@ -24,7 +24,7 @@ const flags = new Map<unknown, boolean>([
   ['false', false],
 ]);
 
-/** An optional boolean in a query, as published clients write it: `1`, `0`, `true` or `false`. */
+/** Accepts an optional boolean in a query, as published clients write it: `1`, `0`, `true` or `false`. */
 export function IsFlag(): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => flags.get(value) ?? value),
@@ -33,7 +33,7 @@ export function IsFlag(): PropertyDecorator {
   );
 }
 
-/** An optional whole number in a query, in digits: `1e1`, `0x10`, `+5` and ` 5` are rejected. */
+/** Accepts an optional whole number in a query, in digits: `1e1`, `0x10`, `+5` and ` 5` are rejected. */
 export function IsWhole(min: number, max = Number.MAX_SAFE_INTEGER): PropertyDecorator {
   const range = max === Number.MAX_SAFE_INTEGER ? `of ${min} or more` : `from ${min} to ${max}`;
   const message = `$property must be a whole number ${range}`;
@@ -65,7 +65,7 @@ export function IsOptionalText(charsMax: number): PropertyDecorator {
   return applyDecorators(IsOptional(), IsText(charsMax));
 }
 
-/** A string of one line that can be stored: no control characters, no lone surrogates. */
+/** Accepts a string of one line that can be stored: no control characters, no lone surrogates. */
 export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   return applyDecorators(
     ApiProperty({
@@ -80,7 +80,7 @@ export function IsPrintable(charsMax: number, charsMin = 0): PropertyDecorator {
   );
 }
 
-/** Optional values in one query parameter, separated by commas; blanks around them and empty ones are ignored. */
+/** Accepts optional values in one query parameter, separated by commas; blanks around them and empty ones are ignored. */
 export function IsCommaList(countMax: number): PropertyDecorator {
   return applyDecorators(
     Transform(({ value }: { value: unknown }) => {

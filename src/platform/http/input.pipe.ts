@@ -29,7 +29,7 @@ export function ClosedBody(): ClassDecorator {
   };
 }
 
-/** An unknown key is rejected if it resembles a known one and is probably a typo. */
+/** Declares a body in which an unknown key is rejected if it resembles a known one and is probably a typo. */
 export function SpelledBody(): ClassDecorator {
   return (target) => {
     spelledBodies.add(target);
@@ -56,7 +56,7 @@ function inOurWords(text: string): string {
   return words === undefined ? text : text.replace(words, replacement ?? '');
 }
 
-/** A wrong type gives only the message about the type. */
+/** Returns messages; a wrong type gives only the message about the type. */
 function describeErrors(errors: ValidationError[], path = ''): string[] {
   return errors.flatMap(({ property, value, target, constraints = {}, children }) => {
     const name = path ? `${path}.${property}` : property;
@@ -131,7 +131,7 @@ export async function checkedBody<T extends object>(metatype: new () => T, body:
 }
 
 /**
- * A parameter that contains a uuid: nothing else can exist, so anything else returns 404 and never reaches Postgres.
+ * Returns a pipe for a parameter that contains a uuid: nothing else can exist, so anything else returns 404 and never reaches Postgres.
  */
 export function UuidOr404(message: string): PipeTransform<string, string> {
   return {

@@ -50,7 +50,7 @@ export function requireNoQuery(query: string): void {
   requireKnown(Object.fromEntries(new URLSearchParams(query)), { names: [], prefixes: [] });
 }
 
-/** The DTO and `@ApiQuery()` declare the parameters. */
+/** Returns the parameters that the DTO and `@ApiQuery()` declare. */
 export function knownQuery(controller: Type, handler: object): KnownQuery | 'any' {
   const declared = (key: string): unknown => Reflect.getMetadata(key, handler) ?? Reflect.getMetadata(key, controller);
   const access = declared(ACCESS);
@@ -99,7 +99,7 @@ function requireKnown(query: object, accepted: KnownQuery): void {
   }
 }
 
-/** Such as `metadata.i` for `metadata[i]`; null when no name is near. */
+/** Returns the nearest name, such as `metadata.i` for `metadata[i]`; null when no name is near. */
 function nearest(name: string, { names, prefixes }: KnownQuery): string | null {
   for (const prefix of prefixes) {
     const word = prefix.slice(0, -1);

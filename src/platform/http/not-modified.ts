@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 
 /**
- * The client has the copy of the `etag` (RFC 9110 13.1.2). Unlike Express, ignores `Cache-Control: no-cache` of the
+ * Sends 304 if the client has the copy of the `etag` (RFC 9110 13.1.2). Unlike Express, ignores `Cache-Control: no-cache` of the
  * request: `fetch` adds it to every such request.
  *
  * @returns true if it has responded

@@ -38,7 +38,7 @@ export class OpenRequests<Right = unknown> {
     request[TRACKED] = { open, leave: this.open.add(open) };
   }
 
-  /** Call it when the request has finished, which can be before its response is closed. */
+  /** Removes a request. Call this when the request has finished, which can be before its response is closed. */
   remove(request: TrackedRequest<Right>): void {
     request[TRACKED]?.leave();
     request[TRACKED] = undefined;
@@ -50,7 +50,7 @@ export class OpenRequests<Right = unknown> {
     else closing.once('close', () => this.remove(request));
   }
 
-  /** Undefined for a request that is not tracked, or has finished. */
+  /** Returns undefined for a request that is not tracked, or has finished. */
   find(request: TrackedRequest<Right>): OpenRequest<Right> | undefined {
     return request[TRACKED]?.open;
   }

@@ -88,7 +88,7 @@ const usual: Record<number, [code: string, text?: string]> = {
   504: ['timeout'],
 };
 
-/** An example body of each family; code and text are those of the status unless given. */
+/** Returns an example body of each family; code and text are those of the status unless given. */
 function exampleBody(
   family: ErrorFamily,
   status: number,
@@ -202,7 +202,7 @@ function addErrors(path: string, method: string, operation: Operation): void {
   }
 }
 
-/** The OpenAPI document of everything that the app serves. */
+/** Returns the OpenAPI document of everything that the app serves. */
 export function createOpenApi(app: INestApplication): OpenAPIObject {
   const builder = new DocumentBuilder()
     .setTitle('Slipway')

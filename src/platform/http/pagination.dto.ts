@@ -29,7 +29,7 @@ export class PageQueryDto {
 }
 
 /**
- * Offset and limit of a page, given the number of matching rows.
+ * Returns the offset and limit of a page, given the number of matching rows.
  *
  * @returns `offset` null when the page lies past the end. The database is then not queried: a page can be 2^53-1, and
  * Postgres rejects an offset above 2^63.

@@ -36,7 +36,7 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = firstSegments;
  */
 export const SERVER_SUBRESOURCES: ReadonlySet<string> = subresources;
 
-/** Called at start for every route, so that no module keeps a list. */
+/** Reserves the first word of a path. Called at startup for every route, so that no module keeps a list. */
 export function reservePath(path: string): void {
   const [, first = '', second = '', third = ''] = path.split('/');
   if (first !== '') firstSegments.add(first);

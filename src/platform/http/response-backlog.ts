@@ -47,14 +47,14 @@ export class ResponseBacklog {
     };
   }
 
-  /** A proxy sends requests of many clients over one connection. */
+  /** Records the client address: a proxy sends requests of many clients over one connection. */
   address(request: IncomingMessage): void {
     const { trustProxy } = this;
     if (trustProxy) (request.socket as AddressedSocket)[ADDRESS] = clientAddress(request, trustProxy);
   }
 
   /**
-   * Above 16 requests of a connection without a response, the connection is closed after the last admitted response,
+   * Admits a request. Above 16 requests of a connection without a response, the connection is closed after the last admitted response,
    * and no longer read.
    *
    * @returns false for a request that must not be executed
@@ -107,7 +107,7 @@ export class ResponseBacklog {
       );
   }
 
-  /** Those behind longest first, until the others hold at most `bytesMax`. The last one may hold more. */
+  /** Closes the slowest connections, until the others hold at most `bytesMax`. The last one can hold more. */
   private dropSlowest(sockets: Socket[], bytesMax: number): void {
     let bytes = sockets.reduce((sum, socket) => sum + socket.writableLength, 0);
     for (const socket of sockets.slice(0, -1)) {

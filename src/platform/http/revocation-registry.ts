@@ -8,7 +8,7 @@ export interface HoldingGrant {
   level: string;
 }
 
-/** True for a grant with level `call`, which does not include `manage`. */
+/** Returns true for a grant with level `call`, which does not include `manage`. */
 export function isGuest(grant: HoldingGrant | undefined): boolean {
   return grant?.level === 'call';
 }

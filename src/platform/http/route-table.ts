@@ -43,7 +43,7 @@ export function routeTable(modules: ModulesContainer): Route[] {
   });
 }
 
-/** Decoded once; null when the path does not match or cannot be decoded. */
+/** Returns the parameters, decoded once; null when the path does not match or cannot be decoded. */
 export function matchPath(pattern: string[], segments: string[]): Record<string, string | string[]> | null {
   const last = pattern[pattern.length - 1] ?? '';
   const isOpen = last.startsWith('*');
@@ -67,7 +67,7 @@ export function matchPath(pattern: string[], segments: string[]): Record<string,
   return params;
 }
 
-/** HEAD comes with GET, and OPTIONS with every path. Empty for an unknown path. */
+/** Returns the methods of a path: HEAD comes with GET, and OPTIONS with every path. Empty for an unknown path. */
 export function methodsOf(routes: readonly Route[], path: string): string[] {
   const segments = path.split('/');
   while (segments.length > 2 && segments[segments.length - 1] === '') segments.pop();

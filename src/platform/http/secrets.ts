@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Env } from '../../config/env.js';
 
-/** 256 random bits for a link, a state, a cookie. */
+/** Returns 256 random bits for a link, a state, a cookie. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url');
 }
@@ -17,7 +17,7 @@ export function hashSecret(secret: string): Buffer {
 }
 
 /**
- * Derived from the keys of the vault, which all processes of a service share: a value made with one reveals nothing
+ * Returns keys derived from those of the vault, which all processes of a service share: a value made with one reveals nothing
  * about sealed values. The first key signs, all of them verify; empty if the service has no keys.
  *
  * @param purpose `slipway …`, different from all others

@@ -16,7 +16,7 @@ export class SignedUrls {
     this.secrets = keysFor(env, 'slipway signed links');
   }
 
-  /** The URL is absolute, and valid for `lifetimeSeconds` or down to half of it. */
+  /** Returns an absolute URL, valid for between half and all of `lifetimeSeconds`. */
   sign(path: string, lifetimeSeconds: number): string {
     const half = lifetimeSeconds / 2;
     const expires = Math.ceil(Date.now() / 1000 / half) * half + half;
@@ -24,7 +24,7 @@ export class SignedUrls {
   }
 
   /**
-   * False without a signature, and for an expired one.
+   * Returns false without a signature, and for an expired one.
    *
    * @throws ForbiddenError for an invalid signature
    */

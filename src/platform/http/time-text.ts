@@ -6,7 +6,7 @@ import { IsDate, IsOptional } from 'class-validator';
 /** A date, with or without a time, `T` or a blank between them, with or without a zone. */
 const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/i;
 
-/** Null if the string means no moment. Without a zone it is UTC, like the times that Slipway writes. */
+/** Returns null if the string means no moment. Without a zone it is UTC, like the times that Slipway writes. */
 export function parseTime(text: string): Date | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
   if (day === undefined) return null;
@@ -17,13 +17,13 @@ export function parseTime(text: string): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** `YYYY-MM-DD HH:MM:SS` in UTC (Spec 2.5), and ISO 8601 with milliseconds. */
+/** Returns `YYYY-MM-DD HH:MM:SS` in UTC (Spec 2.5), and ISO 8601 with milliseconds. */
 export function timesOf(moment: Date | number): { timestamp: string; at: string } {
   const at = new Date(moment).toISOString();
   return { timestamp: at.slice(0, 19).replace('T', ' '), at };
 }
 
-/** An optional moment in a query: ISO 8601, or as log entries show it. */
+/** Accepts an optional moment in a query: ISO 8601, or as log entries show it. */
 export function IsTime(): PropertyDecorator {
   return applyDecorators(
     ApiProperty({ type: String, required: false }),

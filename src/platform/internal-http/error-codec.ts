@@ -25,7 +25,7 @@ export class OutcomeUnknownError extends Error {
 }
 
 /**
- * Errors of this class arrive unchanged in another process. Every class needs its own decorator; a subclass without it
+ * Marks a class whose errors arrive unchanged in another process. Every class needs its own decorator; a subclass without it
  * arrives as an {@link OutcomeUnknownError}.
  *
  * The receiver constructs the error without arguments, then assigns the message and the fields.
@@ -42,7 +42,7 @@ export function isSerializable(error: unknown): boolean {
   return error instanceof Error && classes.get(error.constructor.name)?.errorClass === error.constructor;
 }
 
-/** Other processes see only the class, unless that is {@link Serializable}. */
+/** Serializes an error. Other processes see only its class, unless that is {@link Serializable}. */
 export function serializeError(error: Error): SerializedError {
   const { name } = error.constructor;
   if (!isSerializable(error)) return { class: name, message: '', fields: {} };
@@ -54,7 +54,7 @@ export function serializeError(error: Error): SerializedError {
   };
 }
 
-/** Inverse of {@link serializeError}. A class without {@link Serializable} is read as {@link OutcomeUnknownError}. */
+/** Inverts {@link serializeError}. A class without {@link Serializable} is read as {@link OutcomeUnknownError}. */
 export function deserializeError(serialized: SerializedError): Error {
   const { message, fields } = serialized;
   const entry = classes.get(serialized.class);

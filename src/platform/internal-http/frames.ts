@@ -29,7 +29,7 @@ export const PREFIX_BYTES = 5;
 
 export const END_FRAME = framePrefix('end', 0);
 
-/** The content of the frame follows the prefix. */
+/** Returns the prefix of a frame, before its content. */
 export function framePrefix(kind: Kind, bytes: number): Buffer {
   const buffer = Buffer.allocUnsafe(PREFIX_BYTES);
   buffer[0] = KINDS[kind];

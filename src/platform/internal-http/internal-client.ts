@@ -49,7 +49,7 @@ export interface InternalCall {
 
 /** Exactly one of `onEnd` and `onFailure` is called, last. */
 export interface InternalAnswerHandler {
-  /** The request is being sent; the controller pauses the response and aborts the request. */
+  /** Called when the request is being sent; the controller pauses the response and aborts the request. */
   onStart?(controller: Dispatcher.DispatchController): void;
   onHead?(head: unknown): void;
   onData?(chunk: Buffer): void;
@@ -107,7 +107,7 @@ export class InternalClient implements OnApplicationShutdown {
     );
   }
 
-  /** The response consists of messages. `onMessage` must not throw. */
+  /** Sends a request whose response consists of messages. `onMessage` must not throw. */
   follow<Message>(call: InternalCall, onMessage: (message: Message) => void): MessageStream {
     let controller: Dispatcher.DispatchController | null = null;
     let aborted: Error | null = null;
@@ -199,7 +199,7 @@ export function isProcessGone(error: unknown): boolean {
   return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((type) => error instanceof type);
 }
 
-/** The body is not read until the head is sent, so that it can go to another process if this one is unreachable. */
+/** Yields the frame, then the body, which is not read until the head is sent: it can go to another process if this one is unreachable. */
 async function* following(frame: Buffer, body: Readable): AsyncGenerator<unknown> {
   yield frame;
   yield* body;

@@ -2,7 +2,7 @@ import { applyDecorators, Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../http/public.decorator.js';
 
-/** The API document omits such controllers. */
+/** Declares a controller that the API document omits. */
 export const InternalController = (path: string) => applyDecorators(Controller(path), ApiExcludeController());
 
 /** Needs no key: `InternalServer.accept` checks the signature. */

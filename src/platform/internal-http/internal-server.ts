@@ -20,7 +20,7 @@ export interface InternalRequest<Head> {
   head: Head;
   /** Null without a body. Fails before its last piece when its digest is not the signed one. */
   body: Readable | null;
-  /** Empty without a body. @throws NotFoundError when the digest is not the signed one */
+  /** Returns the body; empty without one. @throws NotFoundError when the digest is not the signed one */
   text(): Promise<string>;
 }
 
@@ -29,7 +29,7 @@ export class InternalServer {
   constructor(private readonly internalSignatures: InternalSignatures) {}
 
   /**
-   * Also reads the head.
+   * Accepts a request and reads its head.
    *
    * @throws NotFoundError for a request that is not signed, before its body is read; InvalidInputError for a head that
    * is cut off or too long
@@ -110,7 +110,7 @@ export class InternalAnswer {
     this.finish(textFrame('failure', JSON.stringify(serializeError(error))));
   }
 
-  /** Logs an error that other processes cannot read. Never rejects. */
+  /** Logs an error that other processes cannot read. The promise never rejects. */
   async endAfter(work: Promise<void>): Promise<void> {
     try {
       await work;

@@ -35,7 +35,7 @@ const options: Options = {
   code: { regExp: Object.assign(linearPattern, { code: 'linearPattern' }) },
 };
 
-/** Creating an Ajv takes 20 ms: keep it. @param withFormats asserts `format` */
+/** Creates an Ajv, which takes 20 ms: keep the instance. @param withFormats asserts `format` */
 export function createAjv(dialect: Dialect, withFormats: boolean): Ajv {
   const ajv = new dialects[dialect]({ ...options, validateFormats: withFormats });
   ajv.removeKeyword('uniqueItems').addKeyword(uniqueItems);

@@ -80,7 +80,7 @@ function matcherOf(pattern: string): ((text: string) => boolean) | null {
   }
 }
 
-/** RE2 lacks it, or it makes the pattern too large; null without one. Compiles nothing. */
+/** Returns a construct that RE2 lacks or that makes the pattern too large; null without one. Does not compile the pattern. */
 export function refusedConstruct(pattern: string): string | null {
   if (pattern.length > PATTERN_CHARS_MAX) return `more than ${PATTERN_CHARS_MAX} characters`;
   let isInClass = false;
@@ -102,7 +102,7 @@ export function refusedConstruct(pattern: string): string | null {
     : null;
 }
 
-/** Such as `\p{Greek}`. */
+/** Returns true for a class such as `\p{Greek}`. */
 function isCharacterClass(part: string): boolean {
   const isClass = properties.get(part) ?? canCompile(part);
   properties.set(part, isClass);

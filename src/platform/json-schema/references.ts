@@ -17,7 +17,7 @@ export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'dependencies',
 ]);
 
-/** A pointer (RFC 6901) is like `/$defs/name`; '' is the document itself. Undefined without a value. */
+/** Returns the value at a pointer (RFC 6901) such as `/$defs/name`; '' is the document itself. Undefined without a value. */
 export function atPointer(document: unknown, pointer: string): unknown {
   if (pointer !== '' && !pointer.startsWith('/')) return undefined;
   let value = document;
@@ -29,7 +29,7 @@ export function atPointer(document: unknown, pointer: string): unknown {
   return value;
 }
 
-/** Unchanged when the percent-encoding is broken. */
+/** Decodes a fragment; unchanged when the percent-encoding is broken. */
 export function decodeFragment(fragment: string): string {
   try {
     return decodeURIComponent(fragment);
@@ -38,14 +38,14 @@ export function decodeFragment(fragment: string): string {
   }
 }
 
-/** `#` or `#/$defs/name`; undefined for anchors, other documents and missing schemas. */
+/** Returns the schema at `#` or `#/$defs/name`; undefined for anchors, other documents and missing schemas. */
 export function referenced(reference: string, root: unknown): unknown {
   if (!reference.startsWith('#') || reference.length > REFERENCE_CHARS_MAX) return undefined;
   return atPointer(root, decodeFragment(reference.slice(1)));
 }
 
 /**
- * The schema with its referenced schema in place of `$ref`; keywords next to `$ref` override those of the target. An
+ * Returns the schema with its referenced schema in place of `$ref`; keywords next to `$ref` override those of the target. An
  * unresolvable reference remains, as does the last one of a cycle. `false` becomes `{not: {}}`; every other value that
  * is not a schema becomes `{}`, which allows anything.
  */

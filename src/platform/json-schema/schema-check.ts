@@ -30,7 +30,7 @@ export type SchemaCheck = (value: unknown) => string | null;
 const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 
 /**
- * Draft-07, 2019-09 or 2020-12 (MCP's default). Null when the schema cannot be used: it is not a schema, larger than
+ * Compiles a schema of draft-07, 2019-09 or 2020-12 (MCP's default). Returns null when the schema cannot be used: it is not a schema, larger than
  * 256 KB, takes longer than 1 s to compile, or refers to another document. Patterns that {@link withoutRefusedPatterns}
  * removes are not checked. A check that takes too long twice in a row allows everything afterwards. Schemas of tenants
  * are compiled in `platform/threads`: it blocks.

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 const ENTRIES_MAX = 50_000;
 
 /**
- * Memory grows with the values: the option `max` of lru-cache allocates all entries in advance (100,000 take 4.4 MB and
+ * Creates a cache whose memory grows with its values: the option `max` of lru-cache allocates all entries in advance (100,000 take 4.4 MB and
  * 20 ms).
  */
 export function growingLru<Value extends object | number | string | boolean>(

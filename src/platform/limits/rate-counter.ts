@@ -82,7 +82,7 @@ export class RateCounter implements OnApplicationShutdown {
     return (await this.failures.penalty(key)).consumedPoints;
   }
 
-  /** The failure was counted before the outcome was known. */
+  /** Uncounts a failure, which was counted before the outcome was known. */
   async forgiveFailure(key: string): Promise<void> {
     await this.failures.reward(key);
   }

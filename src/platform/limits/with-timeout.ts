@@ -1,5 +1,5 @@
 /**
- * The result of `work`, or `late` if it takes longer than `ms` milliseconds. The work itself continues, and its later
+ * Returns the result of `work`, or `late` if it takes longer than `ms` milliseconds. The work itself continues, and its later
  * result or error is dropped.
  *
  * @throws errors of the work within that time

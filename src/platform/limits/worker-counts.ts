@@ -16,7 +16,7 @@ interface Message {
   totals?: WindowCounts;
 }
 
-/** In the supervisor: adds up the counts of all workers. Only those of the latest window are kept. */
+/** Adds up the counts of all workers, in the supervisor. Only those of the latest window are kept. */
 export function addUpRequests(): void {
   let latest = -1;
   let totals = new Map<string, number>();
@@ -32,12 +32,12 @@ export function addUpRequests(): void {
   });
 }
 
-/** In a worker: sends its counts since the last message. */
+/** Sends the counts of a worker since its last message. */
 export function sendCounts(added: WindowCounts): void {
   process.send?.({ added } satisfies Message);
 }
 
-/** In a worker: calls the listener with the totals of all workers, for the keys it has sent. */
+/** Calls the listener in a worker with the totals of all workers, for the keys that the worker has sent. */
 export function onTotals(listener: (totals: WindowCounts) => void): void {
   process.on('message', ({ totals }: Message) => {
     if (totals) listener(totals);

@@ -15,7 +15,7 @@ export interface OwnCookie {
 }
 
 /**
- * The `__Host-` prefix prevents other hosts of the domain from setting the cookie. Browsers accept it only over https
+ * Returns the name of a cookie. The `__Host-` prefix prevents other hosts of the domain from setting the cookie. Browsers accept it only over https
  * and without a path: `__Secure-` if the service shares its host.
  */
 function nameOf(env: Env, name: string): string {
@@ -48,12 +48,12 @@ export function sendOwnCookie(env: Env, response: Response, { name, value, secon
   });
 }
 
-/** Undefined if this browser has none. */
+/** Returns undefined if this browser has none. */
 export function readSetupCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
   return readOwnCookie(env, header, `setup-${linkId}`);
 }
 
-/** The cookie is also sent with the redirect from the authorization server. */
+/** Returns a cookie that is also sent with the redirect from the authorization server. */
 export function setupCookie(linkId: string, value: string): OwnCookie {
   return { name: `setup-${linkId}`, value, seconds: COOKIE_SECONDS };
 }

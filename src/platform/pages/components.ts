@@ -25,14 +25,14 @@ const ICONS = {
 
 export type IconName = keyof typeof ICONS;
 
-/** An icon, which screen readers skip. */
+/** Renders an icon, which screen readers skip. */
 export function icon(name: IconName): Html {
   return html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d="${ICONS[name]}"/></svg>`;
 }
 
 export const mark = new Html(frameFiles['mark.svg'].text.trim().replace('<svg', '<svg aria-hidden="true"'));
 
-/** The picture of a target or an account: its icon, or else two letters on a colour of its name. */
+/** Renders the picture of a target or an account: its icon, or else two letters on a colour of its name. */
 export function tile(name: string, { iconUrl, look = '' }: { iconUrl?: string | null; look?: string } = {}): Html {
   const words = name.match(/[\p{L}\p{N}]+/gu) ?? ['?'];
   const letters = words.slice(0, 2).map((word) => [...word][0].toUpperCase());
@@ -40,7 +40,7 @@ export function tile(name: string, { iconUrl, look = '' }: { iconUrl?: string | 
   return html`<span class="tile h${hue + 1} ${look}" aria-hidden="true">${iconUrl ? html`<img src="${iconUrl}" alt="">` : letters}</span>`;
 }
 
-/** A name with its picture, and a small line under it. @param href address of its page */
+/** Renders a name with its picture, and a small line under it. @param href address of its page */
 export function who(
   name: string,
   small: HtmlValue,
@@ -49,7 +49,7 @@ export function who(
   return html`<div class="who">${tile(name, look)}<div>${href === undefined ? html`<b>${name}</b>` : html`<a href="${href}">${name}</a>`}<small>${small}</small></div></div>`;
 }
 
-/** A state or a number in a word or two. @param state absent for a neutral one */
+/** Renders a state or a number in a word or two. @param state absent for a neutral one */
 export function badge(text: HtmlValue, state?: State): Html {
   return html`<span class="badge${state && ` ${state}`}">${text}</span>`;
 }
@@ -66,7 +66,7 @@ interface ButtonLook {
   about?: string;
 }
 
-/** A button that sends its form. @param choice the name and value that it sends */
+/** Renders a button that sends its form. @param choice the name and value that it sends */
 export function button(
   label: HtmlValue,
   { look = '', about, ...choice }: ButtonLook & { name?: string; value?: string } = {},
@@ -102,7 +102,7 @@ export function breadcrumb(root: string, crumbs: Crumbs): Html {
   )}</ol></nav>`;
 }
 
-/** Views of one resource, as links. @param current the address among them that is shown */
+/** Renders views of one resource, as links. @param current the address among them that is shown */
 export function tabs(
   label: string,
   links: readonly (readonly [href: string, label: string])[],
@@ -113,7 +113,7 @@ export function tabs(
   )}</ul></nav>`;
 }
 
-/** A part of a page. @param id of its heading @param end a link or badge at the end of the heading's line */
+/** Renders a part of a page. @param id of its heading @param end a link or badge at the end of the heading's line */
 export function card(
   id: string,
   title: HtmlValue,
@@ -125,12 +125,12 @@ ${body}</section>
 `;
 }
 
-/** Two columns where there is space. @param isEven of one width */
+/** Renders two columns where there is space. @param isEven of one width */
 export function columns(main: HtmlValue, side: HtmlValue, isEven = false): Html {
   return html`<div class="columns${isEven && ' even'}"><div>${main}</div><div>${side}</div></div>`;
 }
 
-/** The rows of a card: the item, then its badge and its buttons. */
+/** Renders the rows of a card: the item, then its badge and its buttons. */
 export function list(rows: readonly (readonly [main: HtmlValue, ...end: HtmlValue[]])[], id?: string): Html {
   return html`<ul class="list"${id && html` id="${id}"`}>${rows.map(([main, ...end]) => html`<li><div>${main}</div>${end}</li>\n`)}</ul>`;
 }
@@ -138,7 +138,7 @@ export function list(rows: readonly (readonly [main: HtmlValue, ...end: HtmlValu
 /** A column of a table: `extra` ones are hidden on narrow screens, `state` and `actions` need no label in a card. */
 export type Column = readonly [label: string, kind?: 'num' | 'extra' | 'state' | 'actions'];
 
-/** A table whose rows become cards on narrow screens. */
+/** Renders a table whose rows become cards on narrow screens. */
 export function table(caption: string, headings: readonly Column[], rows: readonly (readonly HtmlValue[])[]): Html {
   const classOf = (kind: Column[1]) => (kind === 'num' || kind === 'extra') && html` class="${kind}"`;
   const cell = (value: HtmlValue, at: number) => {
@@ -155,30 +155,30 @@ export function table(caption: string, headings: readonly Column[], rows: readon
 <tbody role="rowgroup">${rows.map((row) => html`<tr role="row">${row.map(cell)}</tr>\n`)}</tbody></table>`;
 }
 
-/** Names with their values. A false row is left out. */
+/** Renders names with their values. A false row is left out. */
 export function facts(
   rows: readonly (readonly [name: HtmlValue, value: HtmlValue] | false | null | undefined)[],
 ): Html {
   return html`<dl class="facts">${rows.map((row) => row && html`<dt>${row[0]}</dt><dd>${row[1]}</dd>\n`)}</dl>`;
 }
 
-/** A string to copy. @param id of the element with the text */
+/** Renders a string to copy. @param id of the element with the text */
 export function snippet(id: string, caption: string, text: HtmlValue): Html {
   return html`<figure class="snippet"><figcaption>${caption}<button class="small ghost" type="button" data-copy="${id}" hidden>Copy</button></figcaption>
 <pre id="${id}" tabindex="0" aria-label="${caption}">${text}</pre></figure>`;
 }
 
-/** An empty list: the reason, and the next step. @param next a link or button */
+/** Renders an empty list: the reason, and the next step. @param next a link or button */
 export function empty(title: string, text: HtmlValue, next?: HtmlValue): Html {
   return html`<div class="empty"><h3>${title}</h3><p>${text}</p>${next}</div>`;
 }
 
-/** A message: a success, as a status; otherwise an error, as an alert. */
+/** Renders a message: a success, as a status; otherwise an error, as an alert. */
 export function notice(text: HtmlValue, state: State = 'ok', id?: string): Html {
   return html`<div class="notice ${state}"${id && html` id="${id}"`} role="${state === 'ok' ? 'status' : 'alert'}"><div>${text}</div></div>`;
 }
 
-/** The steps of a task. @param current from 0 */
+/** Renders the steps of a task. @param current from 0 */
 export function steps(labels: readonly string[], current: number): Html {
   return html`<ol class="steps">${labels.map(
     (label, at) =>
@@ -194,13 +194,13 @@ export function timeline(stages: readonly (readonly [state: State, name: HtmlVal
   )}</ol>`;
 }
 
-/** A part that opens on demand. */
+/** Renders a part that opens on demand. */
 export function details(summary: HtmlValue, body: HtmlValue, isOpen: boolean | undefined = false): Html {
   return html`<details${isOpen && html` open`}><summary class="soft">${summary}</summary>
 ${body}</details>`;
 }
 
-/** A small form that opens at its button, such as one that confirms. */
+/** Renders a small form that opens at its button, such as one that confirms. */
 export function popup(label: HtmlValue, body: Html, isOpen: boolean | undefined = false): Html {
   return html`<details class="pop"${isOpen && html` open`}><summary>${label}</summary><div>${body}</div></details>`;
 }
@@ -217,7 +217,7 @@ export function pager(
   return html`<nav class="pages" aria-label="Pages of ${label}"><span>Page ${page} of ${last}</span>${actions(link(page - 1, 'Previous', 'prev'), link(page + 1, 'Next', 'next'))}</nav>`;
 }
 
-/** A search in a list, as a GET form. @param list the id of a list that is filtered while typing */
+/** Renders a search in a list, as a GET form. @param list the id of a list that is filtered while typing */
 export function search(
   label: string,
   q: string,

@@ -50,7 +50,7 @@ export interface Field {
 }
 
 /**
- * The response to a form: the result of `work`, or the page of the form with the reason for its rejection.
+ * Returns the response to a form: the result of `work`, or the page of the form with the reason for its rejection.
  *
  * @param name the name of the form
  * @param show creates the page
@@ -77,13 +77,13 @@ export function rejectionOf(name: string, values: URLSearchParams, { message, fi
   return { name, id: values.get('id') ?? '', text: message.replace(/\.$/, ''), field, values };
 }
 
-/** The body of a page, with the reason for a rejection at its top if none of its forms shows it. */
+/** Returns the body of a page, with the reason for a rejection at its top if none of its forms shows it. */
 export function withReason({ rejected }: Pick<FormsView, 'rejected'>, body: Html): Html {
   return html`${rejected && !rejected.isShown && notice(html`Nothing was changed: ${rejected.text}.`, 'bad')}${body}`;
 }
 
 /**
- * A form with its fields, and other content between them.
+ * Renders a form with its fields, and other content between them.
  *
  * @param name of the form
  * @param end content after the fields: the button
@@ -117,7 +117,7 @@ function isField(field: Field | Html | false): field is Field {
   return field !== false && 'name' in field;
 }
 
-/** The only field for text or a choice, if the reason names none. */
+/** Returns the only field for text or a choice, if the reason names none. */
 function fieldAt({ field, text }: RejectedForm, fields: Field[]): Field | undefined {
   const fieldName = field ?? /^\w+/.exec(text)?.[0];
   const inputs = fields.filter(({ type }) => type !== 'checkbox');
@@ -156,7 +156,7 @@ export interface ShownField extends Pick<Field, 'name' | 'label' | 'rows' | 'opt
   checked?: ReadonlySet<string>;
 }
 
-/** The label, the control, the reason for a rejection and the hint of a field. */
+/** Renders the label, the control, the reason for a rejection and the hint of a field. */
 export function fieldAs({
   id,
   name,

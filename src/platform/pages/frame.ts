@@ -89,7 +89,7 @@ const HEADERS = headersWith(POLICY);
 const MEDIA_HEADERS = headersWith(`${POLICY}; media-src data:`);
 const LIVE_HEADERS = headersWith(`${POLICY}; connect-src 'self'`);
 
-/** The message for the word with which the address of a page names a finished action; null for any other value. */
+/** Returns the message for the word with which the address of a page names a finished action; null for any other value. */
 export function noticeOf(word: unknown, sentences: Record<string, string>): string | null {
   return typeof word === 'string' && Object.hasOwn(sentences, word) ? sentences[word] : null;
 }
@@ -138,7 +138,7 @@ export class Redirect {
     readonly once?: ShownOnce,
   ) {}
 
-  /** The header `Location` of the redirect for a request to this path. */
+  /** Returns the header `Location` of the redirect for a request to this path. */
   locationFrom(requestPath: string): string {
     return rootFrom(requestPath) + this.path;
   }

@@ -8,7 +8,7 @@ import { LOOPBACK_HOST, type Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { PlainPageError } from './page.js';
 
-/** True also if the pages of this service are served over https. */
+/** Returns true also if the pages of this service are served over https. */
 export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, port }: Env): boolean {
   const base = new URL(baseUrl);
   if (base.protocol === 'https:') return true;
@@ -18,7 +18,7 @@ export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, 
   return isLocalOnly && LOOPBACK_HOST.test(requested.hostname) && Number(requested.port || 80) === port;
 }
 
-/** Every page that reads a session or has a form calls it, even for GET. @throws PageError */
+/** Checks the `Host`. Every page that reads a session or has a form calls this, even for GET. @throws PageError */
 export function requireOwnHost(request: IncomingMessage, env: Env): void {
   if (isOwnHost(request, env)) return;
   throw new PlainPageError(

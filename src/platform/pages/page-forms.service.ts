@@ -54,7 +54,7 @@ export class PageFormsService {
   }
 
   /**
-   * The account must be admitted. Reads the token first, and no file without it.
+   * Reads the parts of a form, of an admitted account. Reads the token first, and no file without it.
    *
    * @throws PageError; TooLargeError; and as `readMultipart`
    */
@@ -96,7 +96,7 @@ function foreignForm(): PlainPageError {
 /** These fields have secrets, or no text that a user typed. */
 const NOT_KEPT = /pass|key|token|secret|value|header|code|old|repeated|^id$/i;
 
-/** The page links back, and contains the typed text without secrets. */
+/** Returns the error for a lost form. Its page links back, and contains the typed text without secrets. */
 function lostForm({ headers: { referer } }: Request, form: URLSearchParams): PlainPageError {
   const error = foreignForm();
   const page = parseUrl(referer ?? '');

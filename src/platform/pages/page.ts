@@ -48,7 +48,7 @@ export interface Page {
 }
 
 /**
- * No scripts, no external content, icons of this service only, no frames, and no Referer with the link for other
+ * Returns headers that allow no scripts, no external content, icons of this service only, no frames, and no Referer with the link for other
  * origins; for Slipway's own, since browsers then send the origin of a form over http. `form-action` is omitted:
  * Chromium also applies it to the redirect after the form, which can lead to any authorization server.
  *
@@ -68,7 +68,7 @@ const STYLE = frameFiles['style.css'].text.replace(/\s+/g, ' ').replace(/ ?([{};
 const HEADERS = headersWith(`style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`);
 
 /**
- * The relative path from a page to the root of this service, `./` or repeated `../`. @param url its path, with or
+ * Returns the relative path from a page to the root of this service, `./` or repeated `../`. @param url its path, with or
  * without query
  */
 export function rootFrom(url: string): string {
@@ -76,7 +76,7 @@ export function rootFrom(url: string): string {
   return '../'.repeat(path.split('/').length - 2) || './';
 }
 
-/** `Accept` names HTML when a browser opens an address. */
+/** Returns true if a browser opens an address: its `Accept` then contains HTML. */
 export function wantsPage({ method, headers: { accept } }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && accept !== undefined && /\btext\/html\b/.test(accept);
 }
@@ -110,7 +110,7 @@ export function messagePage(
   return page(env, title, html`${notice(text, 'wait')}${again}${kept}${noteLine(note)}`);
 }
 
-/** Null without a technical detail. */
+/** Returns null without a technical detail. */
 export function noteLine(note: string | undefined): Html | null {
   return note === undefined ? null : html`\n<p class="soft">Technical detail: ${note}</p>`;
 }
@@ -118,7 +118,7 @@ export function noteLine(note: string | undefined): Html | null {
 /** The style as in the hash of the policy: unescaped. */
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
-/** The title ends with the name of the application. */
+/** Renders a page, whose title ends with the name of the application. */
 export function page({ appName }: PageEnv, title: string, body: Html): Page {
   return {
     headers: HEADERS,

@@ -11,12 +11,12 @@ const SECONDS = 300;
 /** A page sends it after showing the values. */
 export const NOTHING_LEFT: OwnCookie = { name: ONCE_COOKIE, value: '', seconds: 0 };
 
-/** Only this account can open the cookie, at this page. @param path of the page, without its query */
+/** Returns a cookie that only this account can open, on this page. @param path of the page, without its query */
 export function sealedOnce(vault: Vault, accountId: string, path: string, value: ShownOnce): OwnCookie {
   return { name: ONCE_COOKIE, value: vault.seal(JSON.stringify(value), ownerOf(accountId, path)), seconds: SECONDS };
 }
 
-/** Null without a cookie, and for that of another account or page. */
+/** Returns null without a cookie, and for that of another account or page. */
 export function openOnce(vault: Vault, accountId: string, path: string, sealed: string | undefined): ShownOnce | null {
   if (!sealed) return null;
   try {

@@ -1,7 +1,7 @@
 import { Html, html } from './html.js';
 
 /**
- * A moment for people: the hour of today, or the date with it, with the name of the zone. In a page with the frame, the zone of the
+ * Renders a moment for people: the hour of today, or the date with it, with the name of the zone. In a page with the frame, the zone of the
  * account replaces UTC ({@link timesIn}).
  *
  * @param iso ISO 8601

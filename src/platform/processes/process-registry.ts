@@ -10,7 +10,7 @@ import { ProcessesRepository, type Registration } from './processes.repository.j
 /** The rows are owned under the lease of the process. */
 export interface LeaseHolder {
   readonly role: 'api' | 'host';
-  /** Written with each heartbeat, for other processes. If it rejects, the heartbeat omits this holder. */
+  /** Returns details that each heartbeat writes for other processes. If this rejects, the heartbeat omits the holder. */
   details?(): Promise<object>;
   /** Called in the transaction that starts the new epoch. */
   adopt?(epoch: string, tx: EntityManager): Promise<void>;
@@ -83,20 +83,20 @@ export class ProcessRegistry {
     return (this.leaseMs * 5) / 6;
   }
 
-  /** Resolves after a heartbeat that includes the holder, successful or not. Never rejects. */
+  /** Resolves after a heartbeat that includes the holder, successful or not. The promise never rejects. */
   async join(holder: LeaseHolder): Promise<void> {
     this.holders.set(holder, null);
     this.heartbeats ??= repeat(this.leaseMs / 3, () => void this.renewLease());
     await this.beatNow();
   }
 
-  /** Resolves when the heartbeat is done, successful or not. Never rejects. */
+  /** Resolves when the heartbeat is done, successful or not. The promise never rejects. */
   async beatNow(): Promise<void> {
     await this.beating;
     await this.renewLease();
   }
 
-  /** With the last holder the process is removed. Never rejects. */
+  /** Removes a holder, and the process with its last holder. The promise never rejects. */
   async removeHolder(holder: LeaseHolder): Promise<void> {
     if (!this.holders.delete(holder)) return;
     if (this.holders.size > 0) return this.beatNow();
@@ -197,7 +197,7 @@ function currentMoment(): Moment {
 }
 
 /**
- * By the clock that advanced further: setting the wall clock forward costs a restart, but never starts a program twice.
+ * Returns the time elapsed on the clock that advanced further: setting the wall clock forward costs a restart, but never starts a program twice.
  */
 function elapsedMs({ steadyMs, wallMs }: Moment): number {
   return Math.max(performance.now() - steadyMs, Date.now() - wallMs);

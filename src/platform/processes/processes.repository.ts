@@ -15,7 +15,7 @@ export interface Registration {
 }
 
 /**
- * SQL condition: the process that the row `alias` names still owns the row.
+ * Returns the SQL condition that the process that the row `alias` names still owns the row.
  *
  * @param alias table alias with the columns `epoch` and `processColumn`
  */
@@ -24,7 +24,7 @@ export function ownerLives(alias: string, processColumn = 'process_id'): string 
                    WHERE p.id = ${alias}.${processColumn} AND p.epoch = ${alias}.epoch AND p.lease_until > now())`;
 }
 
-/** The newest process with the role `api` and a valid lease decides; null without one. */
+/** Returns the base URL of the newest process with the role `api` and a valid lease; null without one. */
 export async function runningBaseUrl(database: { query<T>(sql: string): Promise<T> }): Promise<string | null> {
   const [row] = await database.query<{ baseUrl: string | null }[]>(
     `SELECT details->>'baseUrl' AS "baseUrl" FROM processes

@@ -40,7 +40,7 @@ export class PubSub implements OnApplicationShutdown {
     );
   }
 
-  /** Messages come from any process, including this one. */
+  /** Subscribes to messages of all processes, including this one. */
   async subscribe<T extends keyof Topics>(topic: T, listener: (data: Topics[T]) => void): Promise<void> {
     this.listeners.set(topic, [...(this.listeners.get(topic) ?? []), listener]);
     await this.relay.subscribe<Topics[T] & { announcedBy?: string }>(topic, ({ data: { announcedBy, ...data } }) => {
@@ -49,7 +49,7 @@ export class PubSub implements OnApplicationShutdown {
   }
 
   /**
-   * Used for a change of a row or of a right. The listeners of this process have run when it returns, so that the
+   * Announces a change of a row or of a right. The listeners of this process have run when it returns, so that the
    * change applies before the response of the request is sent; those of other processes run when the message arrives.
    * Never throws, like {@link publish}.
    */

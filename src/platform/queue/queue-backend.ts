@@ -30,12 +30,12 @@ export class QueueConnection implements OnApplicationShutdown {
     this.option = (this.pool ?? { url: redisUrl, maxRetriesPerRequest: null }) as ConnectionOptions;
   }
 
-  /** Nest calls this after the queues, workers and the relay, which depend on it, have closed. */
+  /** Closes the pools, after the queues, workers and the relay, which depend on them, have closed. */
   async onApplicationShutdown(): Promise<void> {
     if (this.pool) await withTimeout(CLOSE_MS_MAX, this.closePool(this.pool), undefined);
   }
 
-  /** The pool itself does not wait for listening connections, and errors of closing ones would have no listener. */
+  /** Closes a pool, which itself does not wait for listening connections and whose closing connections would have no error listener. */
   private async closePool(pool: Pool): Promise<void> {
     await pool.end();
     while (this.clients.size > 0) await once(pool, 'remove');
@@ -79,7 +79,7 @@ function postgresPool(databaseUrl: string | null): Pool {
 }
 
 /**
- * Redis with `REDIS_URL`, else Postgres. Call it before any queue is constructed: the choice is global in the process,
+ * Chooses Redis with `REDIS_URL`, else Postgres. Call this before any queue is constructed: the choice is global in the process,
  * since BullMQ reads it in the constructors of its queues and workers.
  */
 export function chooseQueueBackend(env: Env): void {
@@ -87,7 +87,7 @@ export function chooseQueueBackend(env: Env): void {
   else setDefaultBackendFactory(createPostgresBackend as never);
 }
 
-/** Without the tables of BullMQ (schema `bullmq`) a worker fails in a tight loop. */
+/** Creates the tables of BullMQ (schema `bullmq`), without which a worker fails in a tight loop. */
 export async function migrateQueue(databaseUrl: string): Promise<void> {
   const client = await openClient(databaseUrl, 'slipway-queue', UNLIMITED);
   try {

@@ -11,7 +11,7 @@ export interface ScheduleOptions {
 }
 
 export interface ScheduledWork {
-  /** Waits for a run in progress first. Never rejects. */
+  /** Waits for a run in progress first. The promise never rejects. */
   run(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export class Schedule implements BeforeApplicationShutdown {
   }
 }
 
-/** A process with this provider runs `work` of a service every `ms` milliseconds, the first time at start. */
+/** Returns a provider that runs `work` of a service every `ms` milliseconds, the first time at start. */
 export function scheduled<Service>(
   name: string,
   ms: number,
@@ -82,7 +82,7 @@ export function scheduled<Service>(
 }
 
 /**
- * A provider of a module for processes that delete by age every `ms` milliseconds, the first time at start. `work` gets
+ * Returns a provider of a module for processes that delete by age every `ms` milliseconds, the first time at start. `work` gets
  * the time that decides what is old. It is skipped while the clocks of the process and the database differ.
  */
 export function scheduledDeletion<Service>(

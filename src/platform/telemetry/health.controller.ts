@@ -59,7 +59,7 @@ export class HealthController {
     return readiness;
   }
 
-  /** Checks the database, the queue and the disk. Never rejects. */
+  /** Checks the database, the queue and the disk. The promise never rejects. */
   async readiness(): Promise<ReadinessDto> {
     const [isAnswered, queue, isFull] = await Promise.all([
       this.databaseWatch.check(),

@@ -13,7 +13,7 @@ const statuses = ['1xx', '2xx', '3xx', '4xx', '5xx', 'left'] as const;
 const registry = /^\/(?:servers|skills|namespaces|accounts)(?:[/?]|$)/;
 const mcp = /^\/connect\/[^/?]+\/(?:[^/?]+\/mcp|\.mcp)\/?(?:\?|$)/;
 
-/** A closed set, since paths contain names that tenants choose. */
+/** Returns the kind of a path, from a closed set, since paths contain names that tenants choose. */
 export function kindOf(url: string): Kind {
   if (url.startsWith('/connect/')) return mcp.test(url) ? 'mcp' : 'rest';
   if (url.startsWith('/run/')) return 'run';
@@ -35,7 +35,7 @@ export class HttpMeter {
     );
   }
 
-  /** Called when the head is read; `request.url` is canonical. */
+  /** Begins a measurement when the head is read; `request.url` is canonical. */
   begin(request: IncomingMessage, response: ServerResponse): void {
     const startedAt = performance.now();
     const url = request.url ?? '';

@@ -25,7 +25,7 @@ const queries = {
 @Injectable()
 export class LogNamesRepository {
   /**
-   * Names for a rare log line: one query. None when the row no longer exists or the database does not respond. Never
+   * Returns names for a rare log line, by one query; none when the row no longer exists or the database does not respond. Never
    * rejects. Static, since services of any module log.
    */
   static async find(database: Pick<EntityManager, 'query'>, kind: keyof typeof queries, id: string): Promise<LogNames> {

@@ -23,7 +23,7 @@ const patterns: readonly [RegExp, string][] = [
 ];
 
 /**
- * Other fields of an error can contain secrets: a failed query has its values and rows, a failed request the data of
+ * Returns safe fields of an error. Others can contain secrets: a failed query has its values and rows, a failed request the data of
  * the other side.
  */
 function errorForLog(error: unknown): unknown {
@@ -33,7 +33,7 @@ function errorForLog(error: unknown): unknown {
   return { type, message, stack, code, query };
 }
 
-/** Lines of JSON except in a terminal. */
+/** Returns `json` except in a terminal. */
 export function logFormatOf({ logFormat }: Pick<Env, 'logFormat'>): 'pretty' | 'json' {
   return logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
 }
@@ -103,7 +103,7 @@ export class PinoLoggerService implements LoggerService {
     this.write('fatal', message, rest);
   }
 
-  /** Nest appends the context last, for errors after a stack. */
+  /** Writes a line. Nest appends the context last, for errors after a stack. */
   private write(level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal', message: unknown, rest: unknown[]) {
     if (!this.pino.isLevelEnabled(level)) return;
     const context = rest.pop();
@@ -140,7 +140,7 @@ export class PinoLoggerService implements LoggerService {
 const SUSPICIOUS =
   /\/setup\/|signature=|slipway_|bearer|basic|token|:\/\/|authorization|cookie|api[-_]?key|password|secret/i;
 
-/** This is a last line of defense: nothing should log a secret at all. */
+/** Redacts known forms of secrets, as a last line of defense: nothing should log a secret at all. */
 export function redact(line: string): string {
   if (!SUSPICIOUS.test(line)) return line;
   return patterns.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);

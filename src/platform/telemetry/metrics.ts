@@ -145,14 +145,14 @@ export class Metrics {
     this.add('gauge', name, help, read, aggregator);
   }
 
-  /** A counter that shows every combination of its labels from the start. */
+  /** Creates a counter that shows every combination of its labels from the start. */
   labeledCounter<Label extends string>(name: string, help: string, values: LabelValues<Label>): LabeledCounter<Label> {
     const counter = new LabeledCounter(values);
     this.counter(name, help, () => counter.samples());
     return counter;
   }
 
-  /** A histogram of durations in seconds, with the same labels as {@link labeledCounter}. @param name `slipway_…_seconds` */
+  /** Creates a histogram of durations in seconds, with the same labels as {@link labeledCounter}. @param name `slipway_…_seconds` */
   durations<Label extends string = never>(
     name: string,
     help: string,
@@ -164,7 +164,7 @@ export class Metrics {
   }
 
   /**
-   * The metrics, for a reader with the token.
+   * Returns the metrics, for a reader with the token.
    *
    * @param authorization the header of that name
    * @throws NotFoundError without `METRICS_TOKEN`; 401 for another token
@@ -184,7 +184,7 @@ export class Metrics {
   }
 
   /**
-   * All metrics in Prometheus' text format 0.0.4, those of all workers together; concurrent callers share one reading. Null
+   * Returns all metrics in Prometheus' text format 0.0.4, those of all workers together; concurrent callers share one reading. Null
    * without a METRICS_TOKEN.
    */
   async text(): Promise<string | null> {
@@ -231,7 +231,7 @@ const LOOP_PRECISION_MS = 20;
 
 let processRegistry: Registry | null = null;
 
-/** There is one object, whatever runs in the process. It does not keep the process running. */
+/** Returns the metrics of the process, one object that does not keep the process running. */
 function ofProcess(): Registry {
   if (processRegistry) return processRegistry;
   const registry = (processRegistry = new Registry());

@@ -3,7 +3,7 @@ import type { Resource } from '@opentelemetry/resources';
 import { VERSION } from '../../config/version.js';
 
 /**
- * The resource that sends traces and logs. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence. Loads
+ * Returns the resource that sends traces and logs. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence. Loads
  * the library, which a process without a collector does not need.
  */
 export async function resourceOf(roles: readonly string[]): Promise<Resource> {

@@ -51,13 +51,13 @@ const NAMED =
 /** Long, and of all three kinds of characters: not a word, a UUID or a hexadecimal hash. */
 const LONG_RUN = /[A-Za-z0-9+/_=-]{40,}/g;
 
-/** Cut to `bytesMax` bytes. Null for undefined. */
+/** Returns redacted JSON, cut to `bytesMax` bytes; null for undefined. */
 export function redactedJson(value: unknown, bytesMax: number): string | null {
   if (value === undefined) return null;
   return truncate(JSON.stringify(new Redaction().redact(value, 0)), bytesMax);
 }
 
-/** Names have at most 200 characters. */
+/** Returns true for the name of a secret. Names have at most 200 characters. */
 function isSecretName(name: string): boolean {
   if (name.length > 200) return false;
   const words = name.replace(/([a-z\d])([A-Z])/g, '$1 $2').replace(/[^A-Za-z\d]+/g, ' ');
@@ -105,7 +105,7 @@ class Redaction {
   }
 }
 
-/** The time grows with the length: pass at most 64 K characters. */
+/** Redacts secrets in a text. The time grows with the length: pass at most 64 K characters. */
 export function redactText(text: string): string {
   const clean = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
     NAMED,

@@ -39,7 +39,7 @@ export function valueRedactor(values: readonly string[], blank = '[redacted]'): 
   };
 }
 
-/** The longest first, since it can contain a shorter one. */
+/** Returns spellings of the values, longest first, since a longer one can contain a shorter one. */
 function spellingsByStart(values: readonly string[]): Map<string, string[]> {
   const lines = new Set(values.flatMap((value) => [value, ...value.split(/[\r\n]+/)]));
   const spellings = new Set([...lines].filter(({ length }) => length >= VALUE_CHARS_MIN).flatMap(spellingsOf));

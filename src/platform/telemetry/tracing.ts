@@ -8,7 +8,7 @@ export interface SpanHeaders {
 }
 
 export interface Tracing {
-  /** The span ends with the response. Its parent is the caller's `traceparent`. */
+  /** Handles a request in a span that ends with the response. Its parent is the caller's `traceparent`. */
   handle(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
   /**
    * Runs `work` in a child of the current span; a rejection marks the span as failed.
@@ -27,19 +27,19 @@ export interface Tracing {
     headers: IncomingHttpHeaders,
     span: { at: number; endedAt: number; attributes: SpanAttributes; error: Error | null },
   ): void;
-  /** Log lines have this id; undefined outside of a trace. */
+  /** Returns the trace id for log lines; undefined outside of a trace. */
   traceId(): string | undefined;
   stop(): Promise<void>;
 }
 
 let current: Tracing | null = null;
 
-/** Null unless traces are sent, so that a call costs only one comparison and no library is loaded. */
+/** Returns null unless traces are sent, so that a call costs only one comparison and no library is loaded. */
 export function tracing(): Tracing | null {
   return current;
 }
 
-/** Called once, before the first request. */
+/** Installs tracing; called once, before the first request. */
 export function useTracing(started: Tracing | null): void {
   current = started;
 }

@@ -10,7 +10,7 @@ const LONG_NUMBER = /\d[\d.]{15}|\d[eE][-+\d]|-0/;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.]*(?:[eE][+-]?\d+)?/g;
 
 /**
- * Like `jsonIn`, with strings in place of the numbers that a double cannot represent, for {@link exactText}: RFC 8259
+ * Works like `jsonIn`, with strings in place of the numbers that a double cannot represent, for {@link exactText}: RFC 8259
  * section 6 leaves their precision to the receiver.
  */
 export function exactJsonIn(text: string): unknown {

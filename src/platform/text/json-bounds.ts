@@ -122,7 +122,7 @@ function elementsExceeded({ elements }: JsonBounds): string {
   return `more than ${elements} elements of arrays`;
 }
 
-/** A noun phrase; null if the text exceeds no limit. */
+/** Returns the exceeded limit as a noun phrase; null if the text exceeds none. */
 export function boundExceeded(json: string | Buffer): string | null {
   // Opening a level takes a byte, and so does closing it.
   if (json.length <= 2 * BOUNDS.depth) return null;
@@ -136,7 +136,7 @@ export function parseBounded(text: string): unknown {
   return JSON.parse(text);
 }
 
-/** The parsed JSON; undefined for invalid JSON. */
+/** Parses JSON; returns undefined for invalid JSON. */
 export function jsonIn(text: string): unknown {
   try {
     return parseBounded(text);

@@ -1,6 +1,6 @@
 import { isObject } from './json.js';
 
-/** The version can be absent. Other JSON is log output, such as `{"level":"error","error":"disk full"}`. */
+/** Returns true for a message, whose version can be absent. Other JSON is log output, such as `{"level":"error","error":"disk full"}`. */
 export function isMessage(head: Record<string, unknown>): boolean {
   const { jsonrpc, id, method, result, error } = head;
   if (jsonrpc !== undefined)

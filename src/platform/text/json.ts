@@ -1,17 +1,17 @@
 /** A JSON object whose members are not known. */
 export type JsonObject = Record<string, unknown>;
 
-/** True if a value read from JSON is an object: not an array, not null. */
+/** Returns true if a value read from JSON is an object: not an array, not null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Text of a document without the byte order mark before it, which parsers of JSON and YAML reject (RFC 8259, 8.1). */
+/** Returns the text of a document without the byte order mark before it, which parsers of JSON and YAML reject (RFC 8259, 8.1). */
 export function withoutBom(text: string): string {
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
 }
 
-/** JSON text with members sorted by name: equal values have equal JSON. */
+/** Returns JSON text with members sorted by name: equal values have equal JSON. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -37,7 +37,7 @@ export function isWithinDepth(value: unknown, depthMax: number): boolean {
 }
 
 /**
- * One step of a JSONPath (RFC 9535): `.name`, or `["a name"]`.
+ * Returns one step of a JSONPath (RFC 9535): `.name`, or `["a name"]`.
  *
  * @param write writes a name in quotes; a limited form keeps foreign text in messages short
  */

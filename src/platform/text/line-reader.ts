@@ -26,7 +26,7 @@ export class LineReader {
     }
   }
 
-  /** Called at the end of the stream. */
+  /** Handles the last line, at the end of the stream. */
   finish(): void {
     this.append(this.decoder.end());
     this.emit();

@@ -1,6 +1,6 @@
 /** Media types (RFC 9110, 8.3.1) are compared without parameters, white space and case. */
 
-/** The type is in lower case: the first of several, empty without one. */
+/** Returns the media type in lower case: the first of several, empty without one. */
 export function mediaTypeOf(value: string | undefined): string {
   if (value === undefined) return '';
   const end = value.search(/[;,]/);

@@ -4,7 +4,7 @@ const CHARS_MAX = 64;
 const NAMES_MAX = 1_000;
 
 /**
- * The name that a misspelled one most likely means: at most a third of its characters, or two for names of four or
+ * Returns the name that a misspelled one most likely means: at most a third of its characters, or two for names of four or
  * more, differ (Damerau-Levenshtein distance, in any case). Null when none is that near.
  *
  * @param differencesMax a lower limit of differing characters
@@ -28,7 +28,7 @@ export function nearestName(misspelt: string, names: Iterable<string>, differenc
   return best?.name ?? null;
 }
 
-/** Empty without a near name. */
+/** Returns a suggestion; empty without a near name. */
 export function didYouMean(misspelt: string, names: Iterable<string>): string {
   const name = nearestName(misspelt, names);
   return name === null ? '' : ` Did you mean "${name}"?`;

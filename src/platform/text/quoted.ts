@@ -8,7 +8,7 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|[^\P{Zs} ]/g
 const STACKED_MARKS = /(\p{M}{2})\p{M}+/gu;
 
 /**
- * In double quotes, at most `charsMax` characters with `…` for the rest, and everything invisible written as its code
+ * Returns a string in double quotes, at most `charsMax` characters with `…` for the rest, and everything invisible written as its code
  * (`\u{202E}`), so that an error or a log line never contains what it warns about.
  */
 export function quote(text: string, charsMax = 60): string {
@@ -16,13 +16,13 @@ export function quote(text: string, charsMax = 60): string {
   return `"${escapeUnseen(start.replace(/[\\"]/g, '\\$&'))}${isCut ? '…' : ''}"`;
 }
 
-/** {@link quote} without quotes and escapes of quotes, for text that is a whole message. */
+/** Works like {@link quote} without quotes and escapes of quotes, for text that is a complete message. */
 export function visible(text: string, charsMax: number): string {
   const { start, isCut } = truncate(text, charsMax);
   return escapeUnseen(start) + (isCut ? '…' : '');
 }
 
-/** Foreign text as a name to show: one line, nothing invisible, at most `charsMax` characters. Idempotent. */
+/** Returns foreign text as a name to show: one line, nothing invisible, at most `charsMax` characters. Idempotent. */
 export function displayName(text: string, charsMax: number): string {
   const plain = text.replace(UNSEEN, ' ').replace(STACKED_MARKS, '$1').replace(/ +/g, ' ').trim();
   return truncate(plain, charsMax).start.trim();
@@ -35,7 +35,7 @@ function escapeUnseen(text: string): string {
     .replace(STACKED_MARKS, '$1');
 }
 
-/** Unicode's charts write names like `U+202E`. */
+/** Returns a name such as `U+202E`, as in Unicode's charts. */
 export function codePointName(char: string): string {
   return `U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }

@@ -36,7 +36,7 @@ export class FairThread {
   constructor(private readonly jobMsMax = JOB_MS_MAX) {}
 
   /**
-   * Input and result are copies.
+   * Runs a job in a thread; input and result are copies.
    *
    * @param file under `src`, compiled, which exports the function `job`
    * @throws ThreadJobEndedError above the limits; NoSlotError when 100 jobs of the namespace wait; errors of the job

@@ -1,11 +1,11 @@
 const MASK = '***';
 
-/** A query can contain keys, so the URL is stored sealed. */
+/** Returns true for a URL with a query, which can contain keys: the URL is then stored encrypted. */
 export function hasQuery(url: string): boolean {
   return /^[^#?]*\?[^#]/.test(url);
 }
 
-/** `***` replaces each value of the query, and each parameter without `=`. Names remain. */
+/** Replaces each value of the query, and each parameter without `=`, by `***`. Names remain. */
 export function maskedQuery(url: string): string {
   const [, before, query, after] = /^([^#?]*\?)([^#]*)(.*)$/s.exec(url) ?? [];
   if (query === undefined) return url;

@@ -63,7 +63,7 @@ const CLEAR_URLS = [
 
 const BATCH = 500;
 
-/** Key ids have at most 64 characters, so only the beginning of a long value is read. */
+/** Returns the SQL of a key id, which has at most 64 characters, so only the beginning of a long value is read. */
 const keyOf = (column: string) => `split_part(left(${column}, 65), '.', 1)`;
 
 export interface KeyUse {
@@ -96,7 +96,7 @@ export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyU
 }
 
 /**
- * Each key that sealed a value must exist, and open one value of each column.
+ * Checks that each key that sealed a value exists, and opens one value of each column.
  *
  * @throws StartError naming the keys and the number of their values
  */
@@ -131,13 +131,13 @@ async function opensSamples(
   return true;
 }
 
-/** Also counts the URLs that are still stored in clear. */
+/** Opens all sealed values, and counts the URLs that are still stored in clear. */
 export async function verifySealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {
   return { ...(await pass(database, vault, false)), clear: await clearUrls(database, () => Promise.resolve()) };
 }
 
 /**
- * Also seals the URLs that are still stored in clear. Can run while the service runs, and again after an interruption:
+ * Seals all values with the first key, including URLs that are still stored in clear. Can run while the service runs, and again after an interruption:
  * a value that changes meanwhile is left to its writer, which uses the first key.
  */
 export async function rotateSealed(database: Pick<DataSource, 'query'>, vault: Vault): Promise<SealedReport> {

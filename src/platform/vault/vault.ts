@@ -49,7 +49,7 @@ export class Vault {
     return this.keys.has(keyId);
   }
 
-  /** True if the key of a sealed value opens its data key, whatever its owner. */
+  /** Returns true if the key of a sealed value opens its data key, whatever its owner. */
   unwraps(sealed: string): boolean {
     const [keyId = '', wrapped = ''] = sealed.split('.');
     const secret = this.keys.get(keyId);
@@ -62,12 +62,12 @@ export class Vault {
     }
   }
 
-  /** A keyed hash of a value, for an exact search: equal values have equal hashes until the first key changes. */
+  /** Returns a keyed hash of a value, for an exact search: equal values have equal hashes until the first key changes. */
   hash(plaintext: string): string {
     return hashUnder(this.writer, plaintext);
   }
 
-  /** The hashes of a value under all keys: finds those of earlier first keys too. */
+  /** Returns the hashes of a value under all keys, to find those of earlier first keys as well. */
   hashes(plaintext: string): string[] {
     return [...this.keys].map(([id, secret]) => hashUnder({ id, secret }, plaintext));
   }
@@ -109,7 +109,7 @@ function decrypt(key: Buffer, sealed: Buffer, associated: string): Buffer {
 }
 
 /**
- * The keys of an embedded database are in `<dataDir>/encryption-keys`, created there (mode 0600) on the first start.
+ * Returns the keys of an embedded database from `<dataDir>/encryption-keys`, a file that the first start creates (mode 0600).
  * Losing this file loses every stored header and token, so it lives next to the data it encrypts.
  *
  * @param mayCreate false if a database already exists: a new key would open nothing in it

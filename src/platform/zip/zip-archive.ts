@@ -134,7 +134,7 @@ function readEntries(zip: ZipFile, limits: ZipLimits): Promise<Map<string, Judge
   });
 }
 
-/** yauzl itself rejects climbing and absolute paths, with its own message. */
+/** Returns the problem of an entry. yauzl itself rejects climbing and absolute paths, with its own message. */
 function faultOf(entry: Entry): InvalidArchiveError | null {
   const name = sanitize(entry.fileName);
   const segments = entry.fileName.replace(/\/$/, '').split('/');

@@ -36,7 +36,7 @@ const KEY = 'Set SLIPWAY_KEY to one of your API keys first.';
 const json = (value: object) => ({ language: 'json', text: JSON.stringify(value, null, 2) }) as const;
 const sh = (...lines: string[]) => ({ language: 'sh', text: lines.join(' \\\n  ') }) as const;
 
-/** Members of a configuration; with the key in this form if clients do not sign in. */
+/** Returns the fields of a configuration; they include the key in this form if clients do not sign in. */
 const configOf = ({ url, hasLogin }: ConnectTarget, key: string, member = 'url') => ({
   [member]: url,
   ...(!hasLogin && { headers: { Authorization: `Bearer ${key}` } }),
@@ -168,7 +168,7 @@ export const clients: readonly Client[] = [
 ];
 
 /**
- * The name is accepted by every client, and no shell treats it as an option. @param word the last name in the address
+ * Returns a name that every client accepts and no shell treats as an option. @param word the last name in the address
  */
 export function clientNameOf(word: string): string {
   const name = word.replace(/[^A-Za-z0-9_-]+/g, '-');

@@ -34,7 +34,7 @@ export function filtersIn(query: Record<string, unknown>): ConnectionFilters {
   };
 }
 
-/** Null without any filters. */
+/** Returns null without any filters. */
 export function metadataIn(typed: unknown): ConnectionFilters['metadata'] | null {
   if (typeof typed !== 'string') return null;
   return typed.split(',').flatMap((part) => {

@@ -88,7 +88,7 @@ function rawOf(query: URLSearchParams): Raw {
   return root;
 }
 
-/** Where `a` and `a.b` both occur, the first one is used. */
+/** Stores values at a path. If `a` and `a.b` both occur, the first one is used. */
 function setValues(root: Map<string, Raw>, steps: string[], values: string[]): void {
   let at = root;
   for (const step of steps.slice(0, -1)) {
@@ -151,7 +151,7 @@ function resolveSchema(schema: unknown, root: Schema): Schema {
   return withTarget(schema, root);
 }
 
-/** An empty set means any type. @param around schemas being read, to stop at circular references */
+/** Returns the types that a schema allows; an empty set means any type. @param around schemas being read, to stop at circular references */
 function typesOf(schema: Schema, root: Schema, around: unknown[] = []): Set<string> {
   if (around.includes(schema)) return new Set();
   const here = resolveSchema(schema, root);

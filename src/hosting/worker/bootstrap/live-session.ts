@@ -91,7 +91,7 @@ export class LiveSession {
     };
   }
 
-  /** False for a repeated `notifications/initialized`: every process that opens the session sends it. */
+  /** Returns false for a repeated `notifications/initialized`: every process that opens the session sends it. */
   private isAccepted(message: JSONRPCMessage): boolean {
     if (!('method' in message)) return true;
     if ('id' in message) {

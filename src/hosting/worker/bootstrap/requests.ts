@@ -51,7 +51,7 @@ export function rpcError(status: number, code: number, message: string, extra: R
   return Response.json({ jsonrpc: '2.0', error, id: null }, { status, headers: extra.headers });
 }
 
-/** The session expired, never existed, or belongs to another client, which then opens a new one. */
+/** Returns the response for a session that expired, never existed or belongs to another client: the client opens a new one. */
 export function unknownSession(): Response {
   return rpcError(404, -32001, 'Session not found');
 }

@@ -78,7 +78,7 @@ export class McpSessionObject {
     await this.endSession();
   }
 
-  /** Serialized, so that two processes that open a session concurrently share its server. */
+  /** Opens sessions one after the other, so that two processes that open a session concurrently share its server. */
   private async open(request: Request, config: unknown): Promise<Response> {
     const opening: Opening = { body: await request.text(), config };
     const before = this.turn.catch(() => undefined);
@@ -89,7 +89,7 @@ export class McpSessionObject {
     return turn;
   }
 
-  /** Undefined when the session does not exist, or was opened differently or for another token. */
+  /** Returns undefined when the session does not exist, or was opened differently or for another token. */
   private async reenter(opening: Opening, accessToken: string | undefined): Promise<Response | undefined> {
     const stored = await this.state.storage.get<Opening>(OPENING);
     if (!stored || !isSameOpening(stored, opening)) return undefined;
@@ -100,7 +100,7 @@ export class McpSessionObject {
     return Response.json(answer, { headers: { 'mcp-session-id': this.id } });
   }
 
-  /** Stored values stay. */
+  /** Starts the session again, and keeps its stored values. */
   private async startSession(request: Request, opening: Opening): Promise<Response> {
     const { url, headers } = request;
     const live = await this.begin(opening.config, bearerOf(request));
@@ -117,7 +117,7 @@ export class McpSessionObject {
     return answer;
   }
 
-  /** Undefined when a new version of the code does not restore the session. */
+  /** Returns undefined when a new version of the code does not restore the session. */
   private async resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
       this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {
@@ -204,12 +204,12 @@ function inTime(work: Promise<LiveSession>): Promise<LiveSession> {
   });
 }
 
-/** A session request for a stateless program is a mistake of the caller. */
+/** Returns the response to a session request for a stateless program, a mistake of the caller. */
 export function noSessions(): Response {
   return rpcError(500, -32603, 'This server keeps sessions, but was not published as stateful. Publish it again.');
 }
 
-/** Empty when the body is malformed. */
+/** Returns the message in the body; an empty object if the body is malformed. */
 function messageOf({ body }: Opening): { id?: unknown; params?: { capabilities?: object } } {
   try {
     return (JSON.parse(body) ?? {}) as { id?: unknown; params?: { capabilities?: object } };

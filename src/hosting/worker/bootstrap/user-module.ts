@@ -25,7 +25,7 @@ export interface ObjectState {
 
 export interface ObjectNamespace {
   newUniqueId(): ObjectId;
-  /** Deterministic id of a name; unguessable without the name. */
+  /** Returns the deterministic id of a name, unguessable without the name. */
   idFromName(name: string): ObjectId;
   /** @throws TypeError for an id that this namespace did not create */
   idFromString(text: string): ObjectId;

@@ -178,7 +178,7 @@ class FactoryWorker {
     return rpcError(400, -32602, `Invalid configuration: ${problems}`, { data: { errors: read.errors } });
   }
 
-  /** Token issued to the user; only servers with an auth adapter have one. */
+  /** Returns the token issued to the user; only servers with an auth adapter have one. */
   private tokenOf(request: Request): string | undefined {
     return this.module.createAuthAdapter ? bearerOf(request) : undefined;
   }
@@ -205,7 +205,7 @@ function markKept(answer: Response): Response {
   return new Response(answer.body, { status: answer.status, headers });
 }
 
-/** Null for an id that is not a session of this server. */
+/** Returns null for an id that is not a session of this server. */
 function stubOf(namespace: ObjectNamespace, id: string) {
   if (!/^[0-9a-f]{64}$/.test(id)) return null;
   try {

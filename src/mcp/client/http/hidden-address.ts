@@ -13,7 +13,7 @@ export function withHiddenAddress(error: Error, upstream: URL, name: string): Er
 }
 
 /**
- * Only the owner may see where a release runs, and the path of an upstream may contain a secret; callers may be
+ * Removes the address of an upstream. Only the owner can see where a release runs, and the path of an upstream may contain a secret; callers may be
  * anonymous.
  */
 export function withoutAddress(text: string, { origin, pathname, host, hostname }: URL, name: string): string {

@@ -70,7 +70,7 @@ export class HttpChannels {
     return new HttpChannel(target.dispatcher ?? this.egress, marked, eras, this.results.forChannel());
   }
 
-  /** {@link channelTo}, which neither knows nor remembers the era of its endpoint. */
+  /** Works like {@link channelTo}, but neither knows nor stores the era of the endpoint. */
   forgetfulChannelTo(target: HttpTarget): Channel {
     const none = () => Promise.resolve(null);
     return this.channelTo(
@@ -165,7 +165,7 @@ export class HttpChannel implements Channel {
   }
 
   /**
-   * A timeout states the caller's whole time, not the rest after a probe, a handshake or a resumed stream. The error of
+   * Returns the error for the caller. A timeout states the caller's whole time, not the rest after a probe, a handshake or a resumed stream. The error of
    * a tool call states that it might have run. No error contains the address of a server with a name.
    */
   private errorFor(
@@ -272,7 +272,7 @@ export class HttpChannel implements Channel {
 }
 
 /**
- * A caller that can answer upstream requests already has its own session, unless it uses one for each concurrent call
+ * Returns the call in its own session. A caller that can answer upstream requests already has its own session, unless it uses one for each concurrent call
  * (`mayShare`).
  */
 function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
@@ -282,7 +282,7 @@ function inOwnSession(call: McpCall, sharedKey: string | undefined): McpCall {
   return { ...call, profile: { key, capabilities: profile?.capabilities ?? {}, level: profile?.level } };
 }
 
-/** A modern adapter serves the call while the endpoint fails to open a session. */
+/** Returns the adapter of an era. A modern adapter serves the call while the endpoint fails to open a session. */
 async function adapterIn(
   { adapter, legacy }: Choice,
   { era, cancellation }: Pick<McpCall, 'era' | 'cancellation'>,

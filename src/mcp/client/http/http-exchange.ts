@@ -160,7 +160,7 @@ export function exchange(dispatcher: HttpDispatcher, request: ExchangeRequest): 
 }
 
 /**
- * Uses a socket that calls do not share. Resolves when the stream is open, or with any other response.
+ * Opens a stream on a socket that calls do not share. Resolves when the stream is open, or with any other response.
  *
  * @throws UpstreamFailure for every failure until then; an HTTP status is not a failure
  */
@@ -370,7 +370,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     else this.inTurn(() => this.settled || this.finishWhole());
   }
 
-  /** The elements of a batch are read like the events of a stream. */
+  /** Reads a complete body; the elements of a batch are read like the events of a stream. */
   private finishWhole(): void {
     const body = this.body();
     const isBatch = BATCH.test(body) && this.status < 300 && !this.request.stream;
@@ -404,7 +404,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.fail(this.failure ?? error);
   }
 
-  /** A large message waits for its turn, and later ones wait behind it; nothing more is read meanwhile. */
+  /** Handles a message. A large message waits for its turn, and later ones wait behind it; reading pauses meanwhile. */
   private receive(data: string): void {
     if (data.length <= LARGE_BYTES && this.waiting === 0) return this.onMessage(data);
     this.waiting += 1;
@@ -425,7 +425,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.closeSoon();
   }
 
-  /** The data of an event may be a batch. Null without the awaited message. */
+  /** Returns the awaited message in an event, whose data can be a batch; null if it is not there. */
   private answerIn(data: string): string | null {
     if (this.settled && !this.isOpen) return null;
     const { request } = this;

@@ -81,7 +81,7 @@ export function showsLoss(status: number, text: string | null, reply: McpReply |
 export interface SessionNaming {
   /** An upstream that restores sessions by name repeats the header in its `initialize` response. */
   header: string;
-  /** Identical in every process. */
+  /** Returns the name of a session, identical in every process. */
   nameOf(profileKey: string): string;
 }
 
@@ -218,7 +218,7 @@ export class HttpWire {
     };
   }
 
-  /** The body of the response is ignored. @throws UpstreamFailure */
+  /** Sends a POST and ignores the body of the response. @throws UpstreamFailure */
   async post(
     url: URL,
     headers: Headers,
@@ -251,7 +251,7 @@ export class HttpWire {
     return new UpstreamRequestResponder((text) => this.postResponse(headers, text), onRequest);
   }
 
-  /** Takes at most 2 s. Never rejects. */
+  /** Takes at most 2 s. The promise never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this;
     const request = {
@@ -267,12 +267,12 @@ export class HttpWire {
     );
   }
 
-  /** Deletes the named session that the upstream might hold. Takes at most 2 s. Never rejects. */
+  /** Deletes the named session that the upstream might hold. Takes at most 2 s. The promise never rejects. */
   async endNamed(profileKey: string): Promise<void> {
     if (this.target.sessions) await this.endSession({ ...uncoded, ...this.target.headers, ...this.nameOf(profileKey) });
   }
 
-  /** Empty if sessions have no names. */
+  /** Returns the header with the name of a session; none if sessions have no names. */
   nameOf(profileKey: string): Headers {
     const { sessions } = this.target;
     return sessions ? { [sessions.header]: sessions.nameOf(profileKey) } : {};
@@ -490,14 +490,14 @@ export class HttpWire {
   }
 }
 
-/** True for a response that rejects the token, whatever its status (RFC 6750 section 3.1). */
+/** Returns true for a response that rejects the token, whatever its status (RFC 6750 section 3.1). */
 function refusesToken({ status, headers }: ExchangeAnswer): boolean {
   if (status === 401) return true;
   const hasChallenge = (status === 400 || status === 403) && headers['www-authenticate'] !== undefined;
   return hasChallenge && bearerChallenge(challengeHeaders(headers['www-authenticate']))?.error === 'invalid_token';
 }
 
-/** MCP signals a lost session with 404; some servers send 400 with a generic code and without our request id. */
+/** Returns true for 404, by which MCP signals a lost session, and for 400 with a generic code and without our request id. */
 function isSessionLost(status: number, reply: McpReply | null, isRead: boolean): boolean {
   const code = reply?.error?.code;
   if (status === 404) return !(code === rpcCode.methodNotFound && isRead);

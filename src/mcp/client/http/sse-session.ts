@@ -11,7 +11,7 @@ import { type Pipe, PipeSession } from '../pipe-session.js';
 import type { LegacySession, SessionHandlers } from '../session-slots.js';
 
 /**
- * One GET stream carries all server messages, and a POST endpoint takes client messages (2024-11-05).
+ * Opens a session of 2024-11-05: one GET stream carries all server messages, and a POST endpoint takes client messages.
  *
  * @param endpointMs timeout of the `endpoint` event
  * @param onStream called once the stream is open, whatever happens next
@@ -48,7 +48,7 @@ class SsePipe implements Pipe {
   }
 
   /**
-   * The POST address must have the same origin; otherwise another site would receive our headers. The session closes
+   * Opens the stream. The POST address must have the same origin; otherwise another site would receive our headers. The session closes
    * with the stream, which carries all responses.
    */
   async open(session: PipeSession, timeoutMs: number, onStream?: () => void): Promise<void> {
@@ -94,7 +94,7 @@ class SsePipe implements Pipe {
     return this.wire.takeId();
   }
 
-  /** The response arrives on the stream, so the response to the POST only confirms receipt. */
+  /** Sends a message. Its reply arrives on the stream, and the response to the POST only confirms receipt. */
   async send(text: string, { cancellation, timing, method }: McpCall, timeoutMs: number): Promise<void> {
     try {
       await this.wire.post(this.endpoint, this.headers, text, { timeoutMs, cancellation, timing });

@@ -44,7 +44,7 @@ const AWAY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 const STREAM_RETRIES_MAX = 5;
 
 /**
- * Some servers require `notifications/initialized` before anything else. For a caller that can answer server requests,
+ * Opens a session. Some servers require `notifications/initialized` before anything else. For a caller that can answer server requests,
  * opens the GET stream too, if the server has one.
  *
  * @throws UpstreamFailure
@@ -133,7 +133,7 @@ class StreamableSession implements LegacySession {
     return this.options.id !== null;
   }
 
-  /** A server that fails at the notification might still handle requests. @throws UpstreamAuthRequiredError */
+  /** Sends the notification; a server that fails at it might still handle requests. @throws UpstreamAuthRequiredError */
   async begin(): Promise<void> {
     try {
       const body = requestText(null, 'notifications/initialized', undefined);
@@ -250,7 +250,7 @@ class StreamableSession implements LegacySession {
   }
 
   /**
-   * Concurrent calls that doubt the session wait for the same result, so that the next ones run in a working session.
+   * Checks whether the session exists. Concurrent calls that doubt the session wait for the same result, so that the next ones run in a working session.
    */
   private async probe(): Promise<void> {
     if (this.probing === null && this.options.handlers.mayProbe()) {

@@ -59,7 +59,7 @@ export class ToolCatalog {
     this.listing = null;
   }
 
-  /** See the header. */
+  /** Finds a tool by the rules of the file header. */
   async find(path: string, timeoutMs: number): Promise<ToolMatch> {
     // Resolving accepts an older list than `ttlMs` allows: a missing name causes a refresh.
     const isKnown = this.cached && isFresh(this.cached, Math.max(this.cached.ttlMs ?? 0, FRESH_MS));

@@ -101,7 +101,7 @@ export class GrantedToolsChannel extends ChosenToolsChannel {
 
 type Tail<List extends unknown[]> = List extends [unknown, ...infer Rest] ? Rest : never;
 
-/** Exact names; null means all tools and returns the same channel. */
+/** Restricts a channel to tools with these exact names; null means all tools and returns the same channel. */
 export function grantedTools(channel: Channel, tools: readonly string[] | null | undefined): Channel {
   return tools ? new GrantedToolsChannel(channel, (name) => tools.includes(name)) : channel;
 }
@@ -112,7 +112,7 @@ export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolea
   return !isIn(deny) && (allow === undefined || isIn(allow));
 }
 
-/** Null if a server might read another name in the params. */
+/** Returns null if a server might read another name in the params. */
 export function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
   const parts = uniqueMembers(text);

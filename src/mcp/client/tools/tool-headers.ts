@@ -40,7 +40,7 @@ const ASIDE_MAPS = ['patternProperties', 'dependentSchemas', '$defs', 'definitio
 /** Depth limit of inspected schemas; deeper nesting occurs only by mistake or malice. */
 const SCHEMA_DEPTH_MAX = 64;
 
-/** Null when the schema breaks a rule. */
+/** Returns null when the schema breaks a rule. */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
   const params = new Map<string, HeaderParam>();
   return visit(inputSchema, [], true, params, 0) ? [...params.values()] : null;
@@ -73,7 +73,7 @@ function mark({ [MARK]: name, type }: Record<string, unknown>, path: string[], p
   return true;
 }
 
-/** Absent, null and structured arguments have no header. */
+/** Returns the headers of arguments. Absent, null and structured arguments have no header. */
 export function paramHeaders(params: readonly HeaderParam[], args: unknown): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const { path, header } of params) {

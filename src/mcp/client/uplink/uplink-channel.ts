@@ -27,7 +27,7 @@ import type { SessionHandlers } from '../session-slots.js';
 export interface FramePort {
   /** Settles when the peer reads messages; earlier messages may be lost. Never rejects. */
   readonly ready: Promise<void>;
-  /** Never throws; without effect on a closed port. */
+  /** This method never throws; without effect on a closed port. */
   send(text: string): void;
   /** Bytes that the peer has not read yet. */
   readonly bufferedBytes: number;
@@ -102,14 +102,14 @@ export class UplinkChannel implements Channel {
     return this.adapter.listen(filter, listener, { timeoutMs });
   }
 
-  /** Nothing to release: all callers share the one session of the local server. */
+  /** Does nothing: all callers share the one session of the local server. */
   async release(): Promise<void> {}
 
   async close(): Promise<void> {
     this.port.close();
   }
 
-  /** Anything other than a message or a batch, such as log output, is only logged. */
+  /** Handles a message or a batch; anything else, such as log output, is only logged. */
   receive(frame: string): void {
     for (const text of messagesIn(frame)) {
       if (this.session.loss) return;

@@ -4,14 +4,14 @@ import { decodeHeader, headerMismatch, type Fault } from '../classify.js';
 
 export type { HeaderParam };
 
-/** Null when the declaration is invalid, which makes the tool unusable over HTTP. */
+/** Returns null when the declaration is invalid, which makes the tool unusable over HTTP. */
 export function headerParamsOf(tool: string): HeaderParam[] | null {
   if (!tool.includes('"x-mcp-header"')) return [];
   return headerParams((JSON.parse(tool) as { inputSchema?: unknown }).inputSchema);
 }
 
 /**
- * Null if all headers repeat their arguments as required. Headers without an argument are not checked.
+ * Returns null if all headers repeat their arguments as required. Headers without an argument are not checked.
  *
  * @param header returns the value of the header with this lower-case name
  */

@@ -22,14 +22,14 @@ export function withLogLevel(params: string | undefined, level: string): string 
   return withMember(paramsText, '_meta', withMember(meta, LOG_LEVEL_KEY, JSON.stringify(level)));
 }
 
-/** Null when `_meta` becomes empty. */
+/** Returns null when `_meta` becomes empty. */
 export function metaForLegacy(meta: string): string | null {
   if (!meta.startsWith('{') || !meta.includes(RESERVED)) return meta;
   const rest = withoutMembers(meta, (name) => name.startsWith(RESERVED));
   return /^\{\s*\}$/.test(rest) ? null : rest;
 }
 
-/** `subscriptionId` is JSON text. */
+/** Adds the subscription id to a notification. @param subscriptionId JSON text */
 export function withSubscription(notification: string, subscriptionId: string): string {
   const text = memberText(notification, 'params');
   const params = text?.startsWith('{') ? text : '{}';

@@ -40,7 +40,7 @@ export interface InputRequired {
 /** Methods whose results may be `input_required` (MCP 2026-07-28). */
 export const mayRequireInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Null for other results. */
+/** Returns null for other results. */
 export function inputRequired(result: string): InputRequired | null {
   if (!result.includes('"input_required"') || !result.startsWith('{')) return null;
   const parts = members(result);
@@ -69,7 +69,7 @@ export function inputResult(requests: readonly InputRequest[], requestState?: st
 }
 
 /**
- * Only the responses of this round are added. A response that is an error is omitted; the upstream then repeats its
+ * Returns the params of the retry. Only the responses of this round are added. A response that is an error is omitted; the upstream then repeats its
  * request or fails.
  */
 export function retryParams(
@@ -106,7 +106,7 @@ export function takesUrls(capabilities: Record<string, unknown>): boolean {
   return isObject(capabilities.elicitation) && isObject(capabilities.elicitation.url);
 }
 
-/** Null for an error without pages. */
+/** Returns null for an error without pages. */
 export function inputOfUrlError({ code, data }: RpcError): string | null {
   if (code !== URL_ELICITATION_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return null;
   const pages = data.elicitations.filter(isObject).filter(({ url }) => typeof url === 'string');
@@ -128,7 +128,7 @@ export function setupError(hint: string, url: string, elicitationId: string): Rp
   return { code: URL_ELICITATION_REQUIRED, message: hint, data: { setupUrl: url, elicitations } };
 }
 
-/** `params` are those of the retry. */
+/** Returns true if the user declined. @param params of the retry */
 export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (!isObject(answers)) return false;
@@ -145,7 +145,7 @@ export function withoutSetupAnswer(params: string): string {
   return withoutMembers(params, (name) => name === 'inputResponses');
 }
 
-/** Clients of 2025-11-25 require an id for pages. `params` is JSON text. */
+/** Adds an elicitation id, which clients of 2025-11-25 require for pages. @param params JSON text */
 export function withElicitationId(params: string, elicitationId: string): string {
   return withMember(params, 'elicitationId', JSON.stringify(elicitationId));
 }

@@ -57,14 +57,14 @@ export function legacyResult(result: string, reader: LegacyReader): string {
   return method === 'tools/list' ? legacyTools(rewritten, version) : rewritten;
 }
 
-/** Older revisions have a code for a missing resource. Null when the error is unchanged. */
+/** Returns the code of older revisions for a missing resource; null when the error is unchanged. */
 export function legacyError(method: string, error: RpcError): RpcError | null {
   const names = isObject(error.data) && typeof error.data.uri === 'string';
   if (method !== 'resources/read' || error.code !== rpcCode.invalidParams || !names) return null;
   return { ...error, code: -32002 };
 }
 
-/** Older revisions require an output schema of an object. */
+/** Returns true for a tool whose output schema is wrapped, since older revisions require the schema of an object. */
 export function isWrapped(tool: string): boolean {
   if (!tool.includes('"outputSchema"')) return false;
   const schema = memberText(tool, 'outputSchema');
@@ -73,7 +73,7 @@ export function isWrapped(tool: string): boolean {
 }
 
 /**
- * Structured output is added as text if the client could read nothing else: the output is not an object, the revision
+ * Adds structured output as text if the client could read nothing else: the output is not an object, the revision
  * has none, or the tool sent no content.
  */
 function withContent(modern: string, legacy: string, version: string | null): string {
@@ -103,7 +103,7 @@ function legacyTools(result: string, version: string | null): string {
 }
 
 /**
- * References within the document are adjusted to the new position; a schema with an `$id` is a separate document and
+ * Wraps a schema. References within the document are adjusted to the new position; a schema with an `$id` is a separate document and
  * remains unchanged.
  */
 function wrappedSchema(schema: string): string {
@@ -118,7 +118,7 @@ export function isOlder(version: string | null, since: string): boolean {
   return version !== null && version < since;
 }
 
-/** Null means the newest revision. */
+/** Returns true for content that the revision does not have. @param version null means the newest revision */
 function isNews(text: string, version: string | null): boolean {
   if (version === null || version >= LINKS_SINCE) return false;
   return text.includes('"resource_link"') || text.includes('"audio"');

@@ -73,7 +73,7 @@ export function namesDemanded(method: string, answer: string): boolean {
 }
 
 /**
- * A missing resource is an invalid parameter; codes with an older meaning or none (-32000 … -32099) become an internal
+ * Converts an error. A missing resource is an invalid parameter; codes with an older meaning or none (-32000 … -32099) become an internal
  * error with the original in `data`. Null when the error is unchanged.
  */
 export function modernError(method: string, error: RpcError, params: unknown): RpcError | null {

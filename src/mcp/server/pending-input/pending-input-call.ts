@@ -98,7 +98,7 @@ export class PendingInputCall {
   }
 
   /**
-   * A client that disconnects meanwhile cancels the call.
+   * Waits for the next round. A client that disconnects meanwhile cancels the call.
    *
    * @returns null when another request is already waiting
    * @throws UpstreamFailure
@@ -207,7 +207,7 @@ export function lostCallError(): StateRefusedError {
   );
 }
 
-/** The state was changed, or issued to another client or for another address. */
+/** Returns the error for a state that was changed, or issued to another client or for another address. */
 export function foreign(): StateRefusedError {
   return new StateRefusedError(
     'requestState was changed, or was given to another client or address: make the call again without it',
@@ -215,7 +215,7 @@ export function foreign(): StateRefusedError {
   );
 }
 
-/** Undefined when absent or not a string. */
+/** Returns undefined when absent or not a string. */
 export function stateIn(params: unknown): string | undefined {
   const state = isObject(params) ? params.requestState : undefined;
   return typeof state === 'string' ? state : undefined;

@@ -79,7 +79,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
-  /** Null when the client declared no capability that a legacy server uses, or has too many such calls. */
+  /** Returns null when the client declared no capability that a legacy server uses, or has too many such calls. */
   allocate(
     { request }: McpRequest,
     capabilities: Record<string, unknown>,
@@ -146,7 +146,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 
   /**
-   * Null when the state was not issued here.
+   * Returns null when the state was not issued here.
    *
    * @throws StateRefusedError when it was, and is invalid
    */
@@ -250,7 +250,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 }
 
-/** Null when the client declared no capability that a legacy server uses. */
+/** Returns null when the client declared no capability that a legacy server uses. */
 function whomOf(caller: string, capabilities: Record<string, unknown>): string | null {
   const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
   return declared && `${caller} ${JSON.stringify(declared)}`;

@@ -72,7 +72,7 @@ class EventBuffer {
     return (this.last += 1);
   }
 
-  /** 0 for all events; null when one of them was dropped, or there is no such number. */
+  /** Returns the events after a number (0 for all); null when one of them was dropped, or the number does not exist. */
   eventsAfter(number: number): { number: number; text: string }[] | null {
     const first = this.last - this.events.length + 1;
     if (!(number >= first - 1 && number <= this.last)) return null;
@@ -107,18 +107,18 @@ export class ResumableStream {
     return (this.buffer?.bytes ?? 0) + STREAM_BYTES;
   }
 
-  /** A client can resume from the id of this event, which has no data. */
+  /** Sends an event without data, from whose id a client can resume. */
   prime(): void {
     this.reader?.write(`id: ${this.id}.0\nretry: ${RETRY_MS}\ndata: \n\n`);
   }
 
-  /** `frame` has no id. */
+  /** Sends an event. @param frame without an id */
   send(frame: string): void {
     const event = this.add(frame);
     this.reader?.write(event);
   }
 
-  /** The stream can be read until its time has elapsed. */
+  /** Closes the stream, which can be read until its time has elapsed. */
   close(last?: string): void {
     const event = last === undefined ? undefined : this.add(last);
     this.isEnded = true;
@@ -156,7 +156,7 @@ export class ResumableStream {
     if (!this.buffer && !this.reader) onUnread();
   }
 
-  /** The current client keeps reading; nobody can resume the stream. */
+  /** Drops the stream. Its current client keeps reading; no client can resume it. */
   drop(): void {
     clearTimeout(this.timer);
     this.buffer = null;
@@ -202,7 +202,7 @@ export class ResumableStreams {
     this.streamIds = new SealedStreamIds(vault, env);
   }
 
-  /** The stream counts toward the limit of the account; `reader` is already open. */
+  /** Opens a stream, which counts toward the limit of the account; `reader` is already open. */
   open(session: ClientSession, caller: string, account: string, reader: StreamReader): ResumableStream {
     const name = this.streamIds.create();
     const id = this.streamIds.seal(name, ownerOf(session, caller));
@@ -263,7 +263,7 @@ export class ResumableStreams {
     });
   }
 
-  /** This process must hold the stream. @throws McpSessionNotFoundError */
+  /** Reads a stream that this process must hold. @throws McpSessionNotFoundError */
   read({ name, after }: ResumedStreamHead, reader: StreamReader, whenLeft: (leave: () => void) => void): void {
     const stream = this.streams.get(name);
     if (!stream) throw streamGone();

@@ -97,13 +97,13 @@ export class LiveSessions implements OnModuleInit {
     return this.ended.has(key);
   }
 
-  /** True for a session older than this process. */
+  /** Returns true for a session older than this process. */
   isOld(session: ClientSession): boolean {
     // Session ids contain the second in which they were issued.
     return beganAt(session) < Math.floor(this.startedAt / 1000) * 1000;
   }
 
-  /** Only an old session can have state that this process does not know. */
+  /** Returns true if state of the session was lost; only an old session can have state that this process does not know. */
   async isForgotten({ key }: ClientSession, principal: string): Promise<boolean> {
     const memory = this.find(principal, key);
     if (memory && (memory.level !== null || memory.uris.size > 0)) return false;
@@ -119,7 +119,7 @@ export class LiveSessions implements OnModuleInit {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
 
-  /** Null without a level. */
+  /** Returns null without a level. */
   level({ key }: ClientSession, principal: string): string | null {
     return this.find(principal, key)?.level ?? null;
   }
@@ -147,14 +147,14 @@ export class LiveSessions implements OnModuleInit {
     return [...(this.find(principal, key)?.uris ?? [])];
   }
 
-  /** `legacy` for a session that uses what the modern era lacks: requests to its client, a log level, subscriptions. */
+  /** Returns `legacy` for a session that uses features without a modern form: requests to its client, a log level, subscriptions. */
   eraOf(session: ClientSession, principal: string): Era | undefined {
     const memory = this.find(principal, session.key);
     const hasState = memory && (memory.level !== null || memory.uris.size > 0);
     return hasState || session.capabilities.length > 0 ? 'legacy' : undefined;
   }
 
-  /** The upstream session on this channel closes with its session here. */
+  /** Records a channel whose upstream session closes with this session. */
   uses({ key }: ClientSession, principal: string, channel: Channel): void {
     const { channels } = this.memory(principal, key);
     if (channels.size >= CHANNELS_MAX && !channels.has(channel)) channels.clear();
@@ -179,7 +179,7 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /**
-   * A stream of the session in another process closes.
+   * Attaches a stream; a stream of the session in another process closes.
    *
    * @returns function to call when the stream has closed; null when this process already has one
    */
@@ -205,7 +205,7 @@ export class LiveSessions implements OnModuleInit {
     await this.sessionMarksRepository.add(key, principal, expiresAt).catch((error: unknown) => this.warn(error));
   }
 
-  /** A database failure costs only the record that state was lost, not the request. */
+  /** Logs a database failure, which costs only the record that state was lost, not the request. */
   private warn(error: unknown): null {
     this.logger.warn({ msg: 'marks of sessions could not be read or written', err: error });
     return null;

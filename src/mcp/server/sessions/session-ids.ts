@@ -74,7 +74,7 @@ export class SessionIds {
     };
   }
 
-  /** Null when the id is not Slipway's, has expired, was changed, or belongs to another caller or target. */
+  /** Returns null when the id is not Slipway's, has expired, was changed, or belongs to another caller or target. */
   open(id: string, caller: string): ClientSession | null {
     const name = `${id} ${caller}`;
     const session = this.opened.get(name) ?? this.read(id, caller);
@@ -108,7 +108,7 @@ function sharedBy(passed: Record<string, unknown>): CallerProfile | undefined {
   return sharedProfile('legacy', extrasOf(passed));
 }
 
-/** The result is in epoch milliseconds, up to a second early. */
+/** Returns the start of a session in epoch milliseconds, up to a second early. */
 export function beganAt({ expiresAt }: ClientSession): number {
   return Math.floor(expiresAt / 1000) * 1000 - SESSION_MS_MAX;
 }

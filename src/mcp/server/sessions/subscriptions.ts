@@ -140,7 +140,7 @@ export class Subscriptions {
   }
 }
 
-/** `text` is JSON. */
+/** Returns true if the filter contains the notification. @param text JSON */
 export function isWanted(filter: ListenFilter, method: string, text: string): boolean {
   return matchesFilter(filter, method, method === RESOURCE_UPDATED ? uriIn(text) : undefined);
 }

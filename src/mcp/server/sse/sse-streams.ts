@@ -23,7 +23,7 @@ export interface SseServer {
     cancellation: Cancellation,
     observer?: CallObserver,
   ): Promise<void>;
-  /** The MCP server has just issued the id. */
+  /** Returns the session of an id that the MCP server has just issued. */
   sessionOf(id: string): ClientSession | null;
   /** @returns function that stops the notifications */
   listen(session: ClientSession, sink: McpResponseSink): (() => void) | null;
@@ -41,7 +41,7 @@ class SseClient {
     private readonly server: SseServer,
   ) {}
 
-  /** Closes the stream if the target no longer exists. Never rejects. */
+  /** Closes the stream if the target no longer exists. The promise never rejects. */
   async serveMessage(text: string, observer?: CallObserver): Promise<void> {
     const cancellation = new Cancellation();
     this.running.add(cancellation);
@@ -71,7 +71,7 @@ class SseClient {
     }
   }
 
-  /** The stream of the client has closed. */
+  /** Cancels the calls after the client's stream has closed. */
   cancelCalls(): void {
     for (const cancellation of [...this.running]) cancellation.cancel();
     this.stop?.();
@@ -113,7 +113,7 @@ export class SseStreams {
     client.cancelCalls();
   }
 
-  /** Any process can hold the stream. @throws McpSessionNotFoundError */
+  /** Posts to a stream, which any process can hold. @throws McpSessionNotFoundError */
   async post(
     sealed: string,
     caller: string,
@@ -131,7 +131,7 @@ export class SseStreams {
   }
 
   /**
-   * This process must hold the stream.
+   * Serves a message of a stream that this process must hold.
    *
    * @param onTaken called before the message is served
    * @throws McpSessionNotFoundError when the stream has closed
@@ -144,13 +144,13 @@ export class SseStreams {
   }
 }
 
-/** Null for requests of other clients. */
+/** Returns null for requests of other clients. */
 export function sseStreamOf({ url = '' }: IncomingMessage): string | null {
   const mark = url.indexOf('?');
   return mark < 0 ? null : new URLSearchParams(url.slice(mark)).get(STREAM_PARAM);
 }
 
-/** Clients of newer revisions send a session id or their revision, and browsers name HTML. */
+/** Returns true for a request that opens an SSE stream: newer clients send a session id or their revision, and browsers accept HTML. */
 export function opensSseStream({ method, headers }: IncomingMessage): boolean {
   const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
   const { accept } = headers;

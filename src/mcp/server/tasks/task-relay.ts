@@ -49,7 +49,7 @@ export class TaskRelay {
     return identity.era === 'legacy' && offersTasks(identity);
   }
 
-  /** The reply has the client's id of the task. */
+  /** Registers a task. The reply has the client's id of the task. */
   async registerTask(incoming: McpRequest, reply: McpReply): Promise<string> {
     const result = resultOf(reply);
     const task = isObject(result) ? result.task : undefined;
@@ -103,7 +103,7 @@ export class TaskRelay {
     );
   }
 
-  /** The newest tasks of the caller that the upstream still has. @throws UpstreamFailure */
+  /** Lists the newest tasks of the caller that the upstream still has. @throws UpstreamFailure */
   async list(incoming: McpRequest): Promise<void> {
     const { channel, id, sink } = incoming;
     const owner = ownerOf(incoming);
@@ -120,7 +120,7 @@ export class TaskRelay {
     sink.reply(200, resultText(id, `{"tasks":[${listed.filter((text) => text !== undefined).join(',')}]}`));
   }
 
-  /** The session is that in which the task was started; empty if sessions have no names. */
+  /** Opens a sealed id. Its session is that in which the task was started; empty if sessions have no names. */
   private opened(id: string, owner: string): { taskId: string; session: string } | null {
     try {
       const [taskId, session] = JSON.parse(this.vault.open(id, owner)) as [string, string];
@@ -133,7 +133,7 @@ export class TaskRelay {
 }
 
 /**
- * The client of a tool call that is to run as a task expects another result than that of the tool, and would fail after
+ * Returns true for a tool call that is to run as a task. Its client expects another result than that of the tool, and would fail after
  * the tool has run.
  */
 export function wantsTask({ method, params }: McpRequest): boolean {
@@ -154,7 +154,7 @@ function ownError({ error }: McpReply) {
   return error && hopError(error);
 }
 
-/** Both are JSON text. */
+/** Replaces the task id; both arguments are JSON text. */
 function withId(object: string, taskId: string): string {
   return object.startsWith('{') ? withMember(object, 'taskId', JSON.stringify(taskId)) : object;
 }

@@ -84,14 +84,14 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     return this.handleTo(await this.active(namespace, connectionId));
   }
 
-  /** {@link target} of a connection that is not suspended. @throws ResourceNotFoundError, SuspendedError */
+  /** Returns the {@link target} of a connection that is not suspended. @throws ResourceNotFoundError, SuspendedError */
   async active(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const target = await this.target(namespace, connectionId);
     if (target.suspended !== null) throw new SuspendedError('connection', target.suspended);
     return target;
   }
 
-  /** The target is at most 5 s old. @throws ResourceNotFoundError */
+  /** Returns a target that is at most 5 s old. @throws ResourceNotFoundError */
   async target(namespace: OwnedNamespace, connectionId: string): Promise<ConnectionTarget> {
     const key = keyOf({ namespaceId: namespace.id, connectionId });
     const target = isConnectionId(connectionId) ? await this.targets.get(key) : null;
@@ -136,7 +136,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
     this.pubSub.announce('connections.changed', change);
   }
 
-  /** A null reason reinstates the connection. The change takes effect within 5 s in every process. @throws ResourceNotFoundError */
+  /** Suspends a connection, or reinstates it if the reason is null. The change takes effect within 5 s in every process. @throws ResourceNotFoundError */
   async suspend(namespace: string, connectionId: string, caller: Caller, reason: string | null): Promise<void> {
     const isName = STORABLE.test(namespace) && isConnectionId(connectionId);
     const row = isName

@@ -42,7 +42,7 @@ export class ConnectionReader {
   }
 
   /**
-   * {@link get} for accounts with the level `call`: names the account that has to set up the connection, without
+   * Works like {@link get} for accounts with the level `call`: names the account that has to set up the connection, without
    * address, values and errors of its MCP server, metadata and the owner's choices.
    */
   async getForGuest(namespace: OwnedNamespace, id: string): Promise<ConnectionDto> {
@@ -103,7 +103,7 @@ export class ConnectionReader {
   }
 
   /**
-   * Newest first; every filter must match. Any address of a registry server matches all connections to that server.
+   * Lists connections that match every filter, newest first. Any address of a registry server matches all connections to that server.
    *
    * @throws InvalidInputError for an invalid cursor
    */
@@ -215,7 +215,7 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls, holder: Lin
   };
 }
 
-/** The address, unless a browser would run it as a script. */
+/** Returns the address, unless a browser would run it as a script. */
 function webAddress(url: string | undefined): string | undefined {
   return url !== undefined && /^https?:\/\//i.test(url) ? url : undefined;
 }

@@ -120,7 +120,7 @@ function status(
 export const neverCalled = status('never_called', 'Not called yet.');
 
 /**
- * The command that pairs a local server names this service: without its variables, that program sends the key to another service.
+ * Returns the next step. The command that pairs a local server names this service: without its variables, that program sends the key to another service.
  *
  * @param baseUrl address of this service
  */

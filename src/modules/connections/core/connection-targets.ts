@@ -14,7 +14,7 @@ export class ConnectionTargets implements OnModuleInit {
     private readonly oauthClientsService: OAuthClientsService,
   ) {}
 
-  /** Only the code of a registry server can authorize its users itself. */
+  /** Registers the adapters of registry servers, whose code can authorize its users itself. */
   onModuleInit(): void {
     this.oauthClientsService.provideAdapters(async (id) => {
       const target = await this.read({ id });

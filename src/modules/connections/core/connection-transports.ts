@@ -52,7 +52,7 @@ export class ConnectionTransports implements OnModuleInit {
     return transport.channelTo(target);
   }
 
-  /** The channel sends no headers and no token. */
+  /** Returns a channel that sends no headers and no token. */
   anonymousChannelTo(url: string): Channel {
     return this.httpChannels.channelTo({
       url: new URL(url),

@@ -22,12 +22,12 @@ export class ConnectionUrls {
     return this.serverUrlsService.run(slug);
   }
 
-  /** The link of the setup page is valid while the row has this epoch. */
+  /** Returns the link of the setup page, valid while the row has this epoch. */
   setup(id: string, epoch: number, holder: LinkHolder): string {
     return this.setupLinksService.url({ kind: CONNECTION_LINKS, id, epoch, holder });
   }
 
-  /** {@link setup}, only for a person signed in as the holder. */
+  /** Works like {@link setup}, but the link opens only for a user signed in as the holder. */
   personSetup(id: string, epoch: number, holder: LinkHolder): Promise<string> {
     return this.setupLinksService.personUrl({ kind: CONNECTION_LINKS, id, epoch, holder });
   }

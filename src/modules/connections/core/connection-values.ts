@@ -13,7 +13,7 @@ type UrlColumns = Pick<Connection, 'mcpUrl' | 'sealedUrl' | 'mcpUrlHash'>;
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}
 
-  /** Lower-cases the names. */
+  /** Encrypts headers, with names in lower case. */
   sealHeaders(id: string, headers: Record<string, string> | undefined): string | null {
     if (headers === undefined || Object.keys(headers).length === 0) return null;
     const lowerCase = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
@@ -38,13 +38,13 @@ export class ConnectionValues {
     return sealedUrl === null ? mcpUrl : this.vault.open(sealedUrl, id);
   }
 
-  /** Rows of this URL are found by these hashes; null for a URL without a query, which is stored in clear. */
+  /** Returns the hashes by which rows of this URL are found; null for a URL without a query, which is stored in clear. */
   urlHashes(url: string): string[] | null {
     return hasQuery(url) ? this.vault.hashes(url) : null;
   }
 
   /**
-   * A body without a secret keeps the stored one if client and issuer are the same.
+   * Returns the stored form of `oauth`. A body without a secret keeps the stored one if client and issuer are the same.
    *
    * @throws InvalidInputError for a secret without a client
    */

@@ -154,7 +154,7 @@ export class ConnectionsRepository {
     return row?.name ?? '';
   }
 
-  /** Newest first. Reads an index at any depth of the list. */
+  /** Lists rows, newest first, by an index at any depth of the list. */
   listShown(
     namespaceId: string,
     limit: number,
@@ -224,7 +224,7 @@ export class ConnectionsRepository {
       .getOne();
   }
 
-  /** Connections of a namespace that have tokens to revoke, at most 1,000. */
+  /** Returns connections of a namespace that have tokens to revoke, at most 1,000. */
   async idsWithTokens(namespaceId: string): Promise<string[]> {
     // Names the table of modules/oauth in SQL: entities of other modules cannot be imported.
     const rows = await this.connectionRepository.query<{ id: string }[]>(
@@ -354,7 +354,7 @@ export class ConnectionsRepository {
     return deleted ?? null;
   }
 
-  /** Raw rows: creating a hundred entities takes longer than the query. */
+  /** Selects raw rows: creating a hundred entities takes longer than the query. */
   private selectShown(): SelectQueryBuilder<Connection> {
     const rows = this.connectionRepository
       .createQueryBuilder('connection')
@@ -369,7 +369,7 @@ export class ConnectionsRepository {
     return rows;
   }
 
-  /** Prepared: TypeORM takes longer to build the statement than Postgres to run it. */
+  /** Returns a prepared statement: TypeORM takes longer to build the statement than Postgres to run it. */
   private shownWhere(condition: string, parameters: Record<string, string>): PreparedStatement<ShownConnection> {
     return new PreparedStatement(this.selectShown().where(condition, parameters).getQueryAndParameters()[0]);
   }

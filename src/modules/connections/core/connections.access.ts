@@ -34,6 +34,6 @@ export const ConnectionController = (path: string) =>
     Controller(`connect/:namespace/:connectionId/${path}`),
   );
 
-/** The API document leaves the route out. */
+/** Declares a route that the API document leaves out. */
 export const McpSessionRoute = (method: () => MethodDecorator, terms: AccessTerms) =>
   applyDecorators(method(), FastPath(), ApiExcludeEndpoint(), Access('connections:execute', terms));

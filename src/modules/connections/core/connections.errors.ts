@@ -160,7 +160,7 @@ export class InvalidSourceError extends DomainError {
   }
 }
 
-/** Only callers that can manage the connection get the setup link. */
+/** Adds the setup link to a failure, for callers that can manage the connection. */
 export function withSetupUrl(failure: Error, ways: SetupWays): Error {
   if (failure instanceof UpstreamAuthRequiredError || failure instanceof AuthorizationRequiredError) {
     return new ConnectionAuthRequiredError(failure, ways);

@@ -19,7 +19,7 @@ export class StatusRecorder implements OnApplicationShutdown {
     return new StatusObserver({ id, revision }, this.observed);
   }
 
-  /** True while an observation of this connection waits or is being written. */
+  /** Returns true while an observation of this connection waits or is being written. */
   isPending(id: string): boolean {
     return this.observed.has(id);
   }
@@ -51,7 +51,7 @@ export class StatusObserver {
     this.record(connected);
   }
 
-  /** `auth_required` is written immediately: a person might be waiting for the setup link. */
+  /** Records a failure. `auth_required` is written immediately: a user might be waiting for the setup link. */
   failed(status: ConnectionStatus): void {
     const isNews = this.last?.state !== status.state;
     this.record(status);

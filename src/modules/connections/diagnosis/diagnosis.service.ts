@@ -67,7 +67,7 @@ export class DiagnosisService {
   ) {}
 
   /**
-   * Concurrent requests share one diagnosis.
+   * Diagnoses a connection. Concurrent requests share one diagnosis.
    *
    * @throws ResourceNotFoundError, NoSlotError
    */

@@ -88,7 +88,7 @@ export class NetworkProbe {
     return withinDeadline(work, this.msLeft(), `${this.host} did not answer in time.`);
   }
 
-  /** The message of the error is safe to return. @param hidden the message for readers who cannot see the address */
+  /** Returns an error whose message is safe to return. @param hidden the message for readers who cannot see the address */
   private failure(error: unknown, hidden: string, failure?: 'blocked'): UpstreamFailure {
     const { url, alias } = this.place;
     return alias === null

@@ -18,7 +18,7 @@ export class ConnectionLogService {
   ) {}
 
   /**
-   * A caller with the level `call` reads only its own calls, over all its keys, apps and browsers, without console output and failure
+   * Lists calls. A caller with the level `call` reads only its own calls, over all its keys, apps and browsers, without console output and failure
    * messages, which can contain content and addresses of the MCP server.
    *
    * @throws ResourceNotFoundError, and the errors of `ConnectionCallsService.find`
@@ -40,7 +40,7 @@ export class ConnectionLogService {
   }
 }
 
-/** Names every field, so that no other is returned. */
+/** Copies fields by name, so that no other field is returned. */
 function toConnectionInvocationDto(call: FoundCall): ConnectionInvocationDto {
   const { guardMs, queueMs, connectMs, firstByteMs, totalMs } = call.timing ?? UNKNOWN;
   return {

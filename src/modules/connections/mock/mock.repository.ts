@@ -35,7 +35,7 @@ export class MocksRepository {
     );
   }
 
-  /** Oldest first. */
+  /** Returns the recent calls, oldest first. */
   async recentCalls(id: string, limit: number): Promise<PastCall[]> {
     const newest = await this.database.query<{ seq: number; tool: string; sealed: string }[]>(
       'SELECT seq, tool, sealed FROM mock_calls WHERE connection_id = $1 ORDER BY seq DESC LIMIT $2',

@@ -75,7 +75,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
     return claimed.length;
   }
 
-  /** Every process receives the message, and the first one changes the rows. */
+  /** Makes checks due earlier. Every process receives the message, and the first one changes the rows. */
   private async hastenChecks(serverId: string): Promise<void> {
     try {
       await this.rechecksRepository.hastenBroken(serverId);
@@ -136,7 +136,7 @@ export class ConnectionRefresher implements OnApplicationBootstrap, OnModuleDest
     this.isEnding = true;
   }
 
-  /** A token that cannot be refreshed does not delay the others. */
+  /** Refreshes due tokens. A token that cannot be refreshed does not delay the others. */
   async run(): Promise<void> {
     let due: DueToken[] = [];
     do {

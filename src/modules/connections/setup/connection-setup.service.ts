@@ -122,7 +122,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return this.setupPageService.submit(this.authorization(row, target), form, cookie, holder);
   }
 
-  /** Null without an authorization server. */
+  /** Returns null without an authorization server. */
   async loginOf(id: string): Promise<{ owner: CredentialOwner; request: BeginAuthorization } | null> {
     const row = await this.connectionsRepository.findForSetup(id);
     const target = row && (await this.targetOf(row));
@@ -254,7 +254,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
   }
 }
 
-/** An authorization is possible while the connection waits for one, and while its stored one returns no token. */
+/** Returns true while the connection waits for an authorization, and while its stored one returns no token. */
 function mayAuthorize({ statusState, statusReason }: Connection): boolean {
   return statusState === 'auth_required' || statusReason === 'authorization_unavailable';
 }
@@ -265,7 +265,7 @@ function targetAt(label: string, upstreamUrl: string | null, fields: RunFormFiel
   return { label, upstreamUrl, upstreamHost, fields, ...(adapter !== undefined && { adapter }) };
 }
 
-/** A `data:` icon needs no request. */
+/** Returns the names for the page, with a `data:` icon, which needs no request. */
 function namesOf({ name: ownName, connectionId, serverInfo }: Connection): Omit<PageServer, 'label' | 'upstreamHost'> {
   const { title, name, description, icons = [] } = serverInfo ?? { name: '' };
   const icon = icons.find(({ src }) => src.startsWith('data:image/'));

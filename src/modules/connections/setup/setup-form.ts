@@ -19,7 +19,7 @@ export const NO_KEY: EnteredKey = { header: DEFAULT_HEADER, value: '' };
 
 const keyField = { allowed: null, control: 'line', limits: {}, isStored: false, fault: null } as const;
 
-/** A person can enter a key if authorization is needed and no other field is for it. */
+/** Returns true if a user can enter a key: authorization is needed, and no other field is for it. */
 export function takesKey(state: ConnectionState, fields: readonly RunFormField[]): boolean {
   const hasOne = fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name));
   return state === 'auth_required' && !hasOne;
@@ -63,7 +63,7 @@ export function keyFieldsFor({ header, value }: EnteredKey = NO_KEY): SetupField
 
 const UNSENDABLE = 'It may have only plain letters, digits and signs, and no line breaks.';
 
-/** The default of the schema applies without being stored. */
+/** Removes values that equal the default of the schema, which applies without being stored. */
 export function leaveDefaults(fields: RunFormField[], form: URLSearchParams): void {
   for (const field of fields) {
     const name = nameInForm(field);
@@ -75,7 +75,7 @@ export function nameInForm({ place, name }: Pick<RunFormField, 'place' | 'name'>
   return `${place}.${name}`;
 }
 
-/** `isStored` describes the stored values, not the submitted ones. */
+/** Returns the fields with their problems. `isStored` describes the stored values, not the submitted ones. */
 export function checkedFields(
   submitted: RunFormField[],
   stored: RunFormField[],
@@ -93,7 +93,7 @@ export function checkedFields(
   });
 }
 
-/** An empty field keeps the stored value. */
+/** Merges submitted and stored values. An empty field keeps the stored value. */
 export function mergedValues(
   { headers, query }: StoredValues,
   fields: RunFormField[],

@@ -136,10 +136,10 @@ export class RemoteUplinkChannel implements Channel {
     };
   }
 
-  /** No-op: all callers share the session of the local server. */
+  /** Does nothing: all callers share the session of the local server. */
   async release(): Promise<void> {}
 
-  /** No-op: the tunnel belongs to the process that holds it. */
+  /** Does nothing: the tunnel belongs to the process that holds it. */
   async close(): Promise<void> {}
 
   /** Responds to one request of the local server. Never rejects: a client that disconnects aborts its call. */
@@ -239,7 +239,7 @@ class RemoteAnswer<T> {
   }
 }
 
-/** An unreachable process counts as dead, and its tunnels close when its lease expires. */
+/** Converts an error of another process. An unreachable process is treated as dead, and its tunnels close when its lease expires. */
 function upstreamFailure(error: Error): Error {
   if (error instanceof RequestRefusedError) return new TunnelMovedError();
   if (error instanceof ProcessUnreachedError) return new UplinkDisconnectedError(false);

@@ -73,7 +73,7 @@ export class TunnelSocket implements FramePort {
     this.shut(1001, 'closing');
   }
 
-  /** Running calls fail now, without waiting for the peer to close. */
+  /** Closes the socket. Running calls fail now, without waiting for the other side to close. */
   shut(code: CloseCode, reason: string): void {
     this.endTunnel();
     if (this.socket.readyState !== this.socket.OPEN) return;
@@ -82,7 +82,7 @@ export class TunnelSocket implements FramePort {
     this.socket.once('close', () => clearTimeout(timer));
   }
 
-  /** ws reports that a peer wants to close only after the TCP connection has closed. */
+  /** Closes the tunnel if the other side is closing, which ws reports only after the TCP connection has closed. */
   endIfClosing(): void {
     if (this.socket.readyState !== this.socket.OPEN) this.endTunnel();
   }

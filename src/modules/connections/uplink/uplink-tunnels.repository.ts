@@ -91,7 +91,7 @@ export class UplinkTunnelsRepository {
     return (await this.database.query<unknown[]>('SELECT FROM connections WHERE id = $1', [connectionId])).length > 0;
   }
 
-  /** Also deletes the command of the connection. @returns null if the tunnel was replaced meanwhile */
+  /** Records an open tunnel, and deletes the command of the connection. @returns null if the tunnel was replaced meanwhile */
   async opened({ connectionId, tunnel }: TunnelName, serverInfo: ServerInfo): Promise<ChangedConnection | null> {
     const [[row]] = await this.database.query<[ChangedConnection[]]>(
       `UPDATE connections c
@@ -106,7 +106,7 @@ export class UplinkTunnelsRepository {
   }
 
   /**
-   * Also sets the status of the connections.
+   * Releases tunnels, and sets the status of their connections.
    *
    * @returns the changed connections: a replaced tunnel changes none
    */

@@ -218,7 +218,7 @@ export class UplinkTunnels implements OnModuleInit, OnApplicationBootstrap, Befo
     void this.openSession(tunnel);
   }
 
-  /** The identity of the local server sets the connection to `connected`. */
+  /** Opens the session. The identity of the local server sets the connection to `connected`. */
   private async openSession(heldTunnel: HeldTunnel): Promise<void> {
     try {
       const { serverInfo } = await heldTunnel.socket.channel.open(PROGRAM_START_MS);

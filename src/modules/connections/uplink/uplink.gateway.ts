@@ -48,7 +48,7 @@ export class UplinkGateway {
     private readonly tunnelLimits: TunnelLimits,
   ) {}
 
-  /** Handles one handshake. `request.url` is canonical. Never rejects. */
+  /** Handles one handshake. `request.url` is canonical. The promise never rejects. */
   async handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const onError = () => socket.destroy();
     socket.on('error', onError);

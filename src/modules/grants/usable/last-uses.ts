@@ -27,7 +27,7 @@ export class LastUses implements OnModuleInit, OnApplicationShutdown {
     );
   }
 
-  /** A later read returns the pending uses of this process as well. */
+  /** Writes pending uses, so that a later read includes those of this process. */
   settle(): Promise<void> {
     return this.used.flush();
   }

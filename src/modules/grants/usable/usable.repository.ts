@@ -27,7 +27,7 @@ export interface UsablePage {
   limit: number;
 }
 
-/** Trailing numbers sort by value: `db-10` follows `db-9`. */
+/** Returns a sort order with trailing numbers by value: `db-10` follows `db-9`. */
 const natural = (text: string) => `rtrim(${text}, '0123456789') COLLATE "C", length(${text}), ${text} COLLATE "C"`;
 const orderOf = ([namespace, name, kind]: UsableKey) => `${natural(namespace)}, ${natural(name)}, ${kind} COLLATE "C"`;
 const ROW_ORDER = orderOf(['space', 'name', 'kind']);
@@ -133,7 +133,7 @@ export class UsableRepository {
   }
 
   /**
-   * `held` has the grants of the account; `found` has a row for each connection and server, and one for each namespace and state of its
+   * Returns the common parts of the query: `held` has the grants of the account; `found` has a row for each connection and server, and one for each namespace and state of its
    * connections with metadata.
    */
   private find({ section, accountId, namespaces, q, owner }: UsableFilter) {

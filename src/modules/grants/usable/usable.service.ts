@@ -104,7 +104,7 @@ function cursorOf({ namespace, name, kind }: UsableRow): string {
   return Buffer.from(`${namespace}${name && `/${name}`} ${kind}`).toString('base64url');
 }
 
-/** The row key of a cursor. @throws InvalidInputError */
+/** Returns the row key of a cursor. @throws InvalidInputError */
 function keyOf(cursor: string): UsableKey {
   const key = Buffer.from(cursor, 'base64url').toString();
   const [, namespace, name = '', kind] =

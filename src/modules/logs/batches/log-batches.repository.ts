@@ -66,7 +66,7 @@ export class LogBatchesRepository {
     return row?.id ?? null;
   }
 
-  /** The caller writes the batch in the same transaction. @returns null if the batch no longer exists or is being written elsewhere */
+  /** Removes a batch, which the caller writes in the same transaction. @returns null if the batch no longer exists or is being written elsewhere */
   async remove(id: string, tx: EntityManager): Promise<LogBatch | null> {
     const [[batch]] = await tx.query<[LogBatch[], number]>(TAKE, [id]);
     return batch ?? null;

@@ -101,7 +101,7 @@ export function readIngestRequest(serverId: string, body: unknown, now: Date): I
 }
 
 /**
- * The time in an id of version 7 is the default for a missing timestamp. Such an id is stored unchanged; others are
+ * Converts a record. The time in an id of version 7 is the default for a missing timestamp. Such an id is stored unchanged; others are
  * hashed.
  */
 function toInvocation(serverId: string, record: IngestRecord, now: Date): IngestedInvocation {

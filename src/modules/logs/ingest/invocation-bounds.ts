@@ -66,7 +66,7 @@ export function mergeCall(parts: ConnectionCall[]): ConnectionCall {
   return { id, connectionId, ...fieldsOf(record, id), outcome, timing, lines, exceptions, leftOut };
 }
 
-/** Only the first part with `method` is used: a record that is sent again adds nothing. */
+/** Merges parts. Only the first part with `method` is used, so a record that is sent again has no effect. */
 function mergeParts<Part extends Invocation | ConnectionCall>(all: Part[]): MergedParts<Part> {
   const [first] = all;
   const { id } = first;

@@ -114,7 +114,7 @@ export class InvocationsService implements OnApplicationShutdown {
     this.timer = null;
   }
 
-  /** Writes the parts that are waiting now. Never rejects. */
+  /** Writes the parts that are waiting now. The promise never rejects. */
   private flush(): Promise<void> {
     this.flushing ??= this.write().then((isWritten) => {
       this.flushing = null;

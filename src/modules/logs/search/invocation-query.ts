@@ -26,7 +26,7 @@ export interface TimeRange {
   to: Date;
 }
 
-/** The range begins with the oldest partition and ends tomorrow. */
+/** Returns the range of a query, from the oldest partition until tomorrow by default. */
 export function rangeOf({ from, to, before }: InvocationQuery, oldest: number): TimeRange {
   const newest = Date.now() + DAY_MS;
   const clamp = (time: number) => new Date(Math.max(oldest, Math.min(newest, time)));
@@ -82,7 +82,7 @@ export function condition(serverId: string, query: InvocationQuery): Condition {
   return { sql: parts.join(' AND '), values };
 }
 
-/** The values are computed here, so the condition is safe in a statement. */
+/** Returns the condition of a range; its values are computed here, so it is safe in a statement. */
 export function part({ from, to }: TimeRange): string {
   return `day >= '${dayOf(from)}' AND day <= '${dayOf(to)}' AND id >= '${leastIdAt(from)}' AND id < '${leastIdAt(to)}'`;
 }

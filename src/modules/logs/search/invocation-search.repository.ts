@@ -105,7 +105,7 @@ interface Partitions {
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 
-/** The string itself can be an id. Undefined without a filter. */
+/** Returns the ids of callers for a string, which can itself be an id; undefined without a filter. */
 async function callerIds(tx: EntityManager, { caller }: InvocationQuery): Promise<string[] | undefined> {
   if (caller === undefined) return undefined;
   const accounts = await tx.query<{ id: string }[]>('SELECT id FROM accounts WHERE name = $1', [caller]);
@@ -134,7 +134,7 @@ export class InvocationSearchRepository {
   }
 
   /**
-   * The total is exact without a filter, and up to 10,000 with one. `leftOut` counts the invocations in the hours of the range that were
+   * Finds invocations. The total is exact without a filter, and up to 10,000 with one. `leftOut` counts the invocations in the hours of the range that were
    * not stored, regardless of other filters.
    *
    * @throws SearchTooLongError (504) after 10 s, NoSlotError after waiting 10 s for other searches
@@ -272,7 +272,7 @@ async function listByTime(
 }
 
 /**
- * The limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from reading unneeded
+ * Searches branches. The limit of each branch makes Postgres use the search index for a rare match, and the outer limit keeps it from reading unneeded
  * branches: a plan that is not parallel runs them in this order.
  */
 async function searched(

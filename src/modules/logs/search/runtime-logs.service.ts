@@ -53,7 +53,7 @@ export class RuntimeLogsService {
   }
 }
 
-/** While the main part of an invocation has not arrived, its fields are empty. */
+/** Converts an invocation, whose fields are empty until its main part has arrived. */
 export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
   const { payload } = invocation;
   return {

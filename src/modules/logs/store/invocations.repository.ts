@@ -49,7 +49,7 @@ export interface DeletedOwner {
 const IS_REPEATED = 'stored.method IS NOT NULL AND excluded.method IS NOT NULL';
 
 /**
- * The new entries that are not among the old ones, in their order. Among equal entries, only those beyond the old
+ * Returns the SQL of new entries that are not among the old ones, in their order. Among equal entries, only those beyond the old
  * number are new.
  */
 const notIn = (stored: string, added: string): string => `
@@ -60,7 +60,7 @@ const notIn = (stored: string, added: string): string => `
                 AS olds USING (entry)
              WHERE copy > coalesce(copies, 0)), '[]')`;
 
-/** Both lists in time order, the earliest 1,000. */
+/** Returns the SQL of both lists in time order, the earliest 1,000 entries. */
 const mergeLists = (stored: string, added: string, isRepeated: string): string => `
   CASE WHEN ${added} = '[]' THEN ${stored} WHEN ${stored} = '[]' THEN ${added}
        ELSE (SELECT jsonb_agg(entry ORDER BY at, place) FROM (
@@ -166,12 +166,12 @@ export const INSERT_INVOCATIONS = `
    FROM written WHERE parts = 1 GROUP BY 1, 2 ORDER BY 1, 2
  ON CONFLICT (server_id, hour) DO UPDATE SET invocations = stored.invocations + excluded.invocations`;
 
-/** The values of each inserted column except `jobs`. */
+/** Returns the values of each inserted column except `jobs`. */
 export function columnValues(rows: Invocation[]): unknown[][] {
   return insertedColumns.map(([, , of]) => rows.map(of));
 }
 
-/** The values of {@link INSERT_INVOCATIONS}. @param job a random number, the same if the job is repeated */
+/** Returns the values of {@link INSERT_INVOCATIONS}. @param job a random number, the same if the job is repeated */
 export function insertValues(rows: Invocation[], job: number): unknown[] {
   return [...insertedColumns.map(([, , of]) => columnLiteral(rows, of)), job];
 }

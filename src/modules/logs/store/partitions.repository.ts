@@ -81,7 +81,7 @@ export class PartitionsRepository {
     });
   }
 
-  /** Oldest first. */
+  /** Lists partitions, oldest first. */
   list(): Promise<LogPartition[]> {
     return this.database.query<LogPartition[]>(ALL_PARTITIONS);
   }

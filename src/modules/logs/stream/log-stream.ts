@@ -71,13 +71,13 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** Only the newest 1,000 invocations are sent. */
+  /** Tracks what was sent of the newest 1,000 invocations. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
     return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);
   }
 
-  /** Keys are revoked and servers change owners while a stream is open. */
+  /** Checks access again: keys are revoked and servers change owners while a stream is open. */
   private async isAllowed(): Promise<boolean> {
     if (this.isClosed) return false;
     try {

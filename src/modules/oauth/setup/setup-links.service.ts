@@ -32,14 +32,14 @@ export class SetupLinksService implements OnModuleInit {
     if (this.env.roles.includes('api')) this.pageOwners = partsOf(this.moduleRef, pageOwners);
   }
 
-  /** The link is valid at least for the duration of an authorization. */
+  /** Returns a link, valid at least for the duration of an authorization. */
   url({ kind, id, epoch, holder: { accountId, keyId, loginsEpoch, needsSignIn } }: SetupLink): string {
     const person = needsSignIn ? '/person' : '';
     const path = `/setup/${kind}/${id}/${epoch}/${accountId}/${keyId}/${loginsEpoch}${person}`;
     return this.signedUrls.sign(path, (2 * this.tuning.oauthSetupTtlMs) / 1000);
   }
 
-  /** The link opens only in a browser that is signed in as the holder. */
+  /** Returns a link that opens only in a browser that is signed in as the holder. */
   async personUrl(link: SetupLink): Promise<string> {
     // A link for a disabled account is invalid, and its epoch is outdated when the account is enabled again.
     const { loginsEpoch } = (await this.apiKeysService.callerOf(link.holder.accountId)) ?? { loginsEpoch: 0 };

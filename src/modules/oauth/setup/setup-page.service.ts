@@ -30,7 +30,7 @@ export class SetupPageService {
     private readonly env: Env,
   ) {}
 
-  /** Without an authorization server, shows a form for a client or for values. */
+  /** Renders the page; without an authorization server, it shows a form for a client or for values. */
   async view(offer: AuthorizationOffer): Promise<SetupView> {
     const { owner, request, form } = offer;
     if (!request) return this.valuesForm(form);
@@ -97,7 +97,7 @@ export class SetupPageService {
     return [...body.keys()].some(isValue);
   }
 
-  /** False if the form is submitted for its other values. */
+  /** Returns false if the form is submitted for its other values. */
   isForClient(body: URLSearchParams): boolean {
     return isForClient(body);
   }
@@ -129,7 +129,7 @@ export class SetupPageService {
     return { issuer, redirectUri, state };
   }
 
-  /** The authorization server accepts only manually registered clients. */
+  /** Renders the form for a client, for an authorization server that accepts only manually registered clients. */
   private clientForm(form: AuthorizationOffer['form'], client: ClientRequest): FormView {
     const { host } = new URL(client.issuer);
     const wish =

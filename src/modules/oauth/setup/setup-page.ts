@@ -80,7 +80,7 @@ function presentation({ iconUrl, description = '' }: PageServer): Html | null {
   return html`<div class="who">${iconUrl !== undefined && html`<span class="tile large"><img src="${iconUrl}" alt=""></span>`}<p>${description}</p></div>`;
 }
 
-/** The name is shown if the page otherwise shows the name of the connection. */
+/** Returns the server's own name, if the page otherwise shows the name of the connection. */
 function ownName({ name, title }: PageServer): Html | null {
   return name && title && name !== title ? html` (${title})` : null;
 }
@@ -119,7 +119,7 @@ const ENTER_AGAIN = 'Enter it again: it is not shown here.';
 /** Browsers must not fill in or correct these inputs. */
 const PLAIN = html`autocomplete="off" spellcheck="false"`;
 
-/** The issuer is sent as well: a client is stored only for the server that this page named. */
+/** Renders inputs for a client. They include the issuer: a client is stored only for the server that this page named. */
 function clientInputs({ issuer, state, entered }: ClientRequest): Html {
   const { id: content = '', hasSecret = false } = entered ?? {};
   const stored = state === 'given' && 'A client ID is stored. Leave ID and secret empty to go on with it.';
@@ -189,7 +189,7 @@ export function isForClient(form: URLSearchParams): boolean {
   return hasClient || (form.has(clientFields.id) && !hasOtherValues(form));
 }
 
-/** A header name alone is not a value: the form fills it in. */
+/** Returns true if the form has values. A header name alone is not a value: the form fills it in. */
 function hasOtherValues(form: URLSearchParams): boolean {
   return [...form].some(([name, value]) => isValue(name) && value.trim() !== '');
 }

@@ -94,7 +94,7 @@ export interface PageServer {
   iconUrl?: string;
 }
 
-/** The name of the connection, the server's own name, or its host. */
+/** Returns the name of the connection, the server's own name, or its host. */
 export function knownName({ name, title, upstreamHost }: Pick<PageServer, 'name' | 'title' | 'upstreamHost'>): string {
   return name || title || upstreamHost;
 }
@@ -108,7 +108,7 @@ export function participantsOf(
   return { upstreamHost: new URL(upstreamUrl).host, issuerHost: new URL(issuer).host, signInHost };
 }
 
-/** `page` is the MCP server as users know it. */
+/** Returns the page of an authorization. @param page the MCP server as users know it */
 export function authorizeView(
   page: PageServer,
   upstreamUrl: string,

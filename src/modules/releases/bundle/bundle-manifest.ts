@@ -112,7 +112,7 @@ async function readManifest(zip: ZipArchive): Promise<Record<string, unknown>> {
   return manifest;
 }
 
-/** Derived as published tools do. Bundles of uv are Python. */
+/** Derives the runtime as published tools do. Bundles of uv are Python. */
 function runtimeOf(zip: ZipArchive, type: unknown, command: string): BundleRuntime {
   if (/(?:^|[\\/])bun(?:\.exe)?$/.test(command)) return 'bun';
   if (type === 'uv') return 'python';
@@ -145,7 +145,7 @@ function fault(text: string): InvalidInputError {
 }
 
 /**
- * As published tools do: dotted names become nested objects, files and directories strings, and `multiple` a list.
+ * Returns the schema of user values as published tools do: dotted names become nested objects, files and directories strings, and `multiple` a list.
  * `sensitive` is kept as `x-sensitive`.
  *
  * @returns `{}` without values

@@ -143,7 +143,7 @@ function fieldsBelow(schema: Record<string, unknown>, { path, isAroundRequired, 
   });
 }
 
-/** A type combined with `null` is plain too. Without a type it follows from `enum`, `const` or `default`. */
+/** Returns the type of a field, even if combined with `null`. A missing type follows from `enum`, `const` or `default`. */
 function typeOf({
   type,
   enum: values,
@@ -172,7 +172,7 @@ function placeOf(value: unknown): ConfigPlace | null {
 }
 
 /**
- * Use the result only if `missing` and `faults` are empty.
+ * Maps configuration values. Use the result only if `missing` and `faults` are empty.
  *
  * @param namespaceId of the server; its schema is compiled in the turn of that namespace
  * @returns a promise only for a schema with more than types and allowed values
@@ -232,7 +232,7 @@ async function faultsTogether(
   });
 }
 
-/** The requirement is the end of a message; null for a valid value. */
+/** Returns the violated requirement, as the end of a message; null for a valid value. */
 function faultOf({ type, allowed }: ConfigField, value: string): string | null {
   if (type === 'boolean' && value !== 'true' && value !== 'false') return 'true or false';
   if (type === 'number' && !isNumber(value)) return 'a number';

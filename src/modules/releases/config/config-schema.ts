@@ -130,7 +130,7 @@ function requireEnforceable(schema: ConfigSchema, warnings: string[]): void {
   }
 }
 
-/** A required name without a property would make every call fail. */
+/** Rejects a required name without a property, which would make every call fail. */
 function requireRequired({ required, properties }: ConfigSchema): void {
   if (required === undefined) return;
   if (!Array.isArray(required)) throw new InvalidInputError('configSchema.required must be an array');

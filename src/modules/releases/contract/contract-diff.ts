@@ -37,7 +37,7 @@ export function compareContracts(current: ServerSnapshot | null, next: ServerSna
   return { previousReleaseId, hash, changes: contractChanges(before, contract), isSame: hashOf(before) === hash };
 }
 
-/** Breaking changes come first. A list that is unknown in one of the contracts is not compared. */
+/** Returns the changes, breaking ones first. A list that is unknown in one of the contracts is not compared. */
 export function contractChanges(before: Contract, after: Contract): ContractChange[] {
   const changes = [
     ...toolChanges(before.tools, after.tools),

@@ -77,7 +77,7 @@ function canonicalMember(member: string, value: unknown): unknown {
   );
 }
 
-/** Recursive: the caller limits the depth. */
+/** Returns the canonical form of a schema. Recursive: the caller limits the depth. */
 export function canonicalSchema(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema)
@@ -116,7 +116,7 @@ function isImplied(keyword: string, value: unknown): boolean {
   return keyword === 'properties' && isObject(value) && Object.keys(value).length === 0;
 }
 
-/** `anyOf: [{type: string}, {type: null}]` becomes `type: [null, string]`. */
+/** Converts `anyOf: [{type: string}, {type: null}]` to `type: [null, string]`. */
 function nullable(schema: JsonObject): JsonObject {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf) || anyOf.length !== 2 || rest.type !== undefined) return schema;

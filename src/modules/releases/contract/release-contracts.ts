@@ -25,7 +25,7 @@ export class ReleaseContracts {
     return compareContracts(await this.serverReleasesService.currentOf(serverId), snapshot);
   }
 
-  /** The transaction makes the version current. */
+  /** Records a contract within the transaction that makes the version current. */
   async record(
     { serverId, releaseId, foundBy }: Pick<ReleaseContract, 'serverId' | 'releaseId' | 'foundBy'>,
     { previousReleaseId, hash, changes }: ContractComparison,

@@ -208,7 +208,7 @@ class SchemaDiff {
   }
 }
 
-/** Null for any type. `number` includes `integer`. */
+/** Returns null for any type. `number` includes `integer`. */
 function typesOf({ type }: JsonObject): Set<unknown> | null {
   if (type === undefined) return null;
   const types = new Set<unknown>([type].flat());
@@ -224,12 +224,12 @@ function typeText({ type }: JsonObject): string {
   return type === undefined ? 'any' : [type].flat().map(String).join(' or ').slice(0, 80);
 }
 
-/** Values are JSON; null allows any value. */
+/** Returns the allowed values as JSON; null allows any value. */
 function valuesOf(schema: JsonObject): Set<string> | null {
   return Array.isArray(schema.enum) ? new Set(schema.enum.map(canonicalJson)) : null;
 }
 
-/** `{}` for a member that is only required. */
+/** Returns the members of a schema; `{}` for a member that is only required. */
 function membersOf({ properties, required }: JsonObject): Map<string, unknown> {
   const requiredEntries = [...namesIn(required)].map((name): [string, unknown] => [name, {}]);
   return new Map([...requiredEntries, ...(isObject(properties) ? Object.entries(properties) : [])]);

@@ -108,7 +108,7 @@ export class DeployStage implements ReleaseStage {
   }
 }
 
-/** A published false can be the default of an omitted option, so only a published true contradicts the module. */
+/** Reports differences. A published false can be the default of an omitted option, so only a published true contradicts the module. */
 function differences(requested: HostingRequest, effective: HostingRequest): LogLine[] {
   return (['stateful', 'hasAuthAdapter'] as const)
     .filter((name) => requested[name] !== effective[name])

@@ -51,7 +51,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     await this.pubSub.subscribe('servers.deleted', () => this.running.forEach((lease) => void lease.renew()));
   }
 
-  /** Releases that are handed back do not wait for the sweeper. */
+  /** Hands back running releases, which then do not wait for the sweeper. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isStopping = true;
     await Promise.allSettled(
@@ -95,7 +95,7 @@ export class ReleasePipeline implements OnModuleInit, BeforeApplicationShutdown 
     }
   }
 
-  /** If this fails, the sweeper does it. A release that is handed back keeps its slot. */
+  /** Starts waiting releases; if this fails, the sweeper does it. A release that is handed back keeps its slot. */
   private async startNext(accountId: string): Promise<void> {
     if (this.isStopping) return;
     try {

@@ -39,7 +39,7 @@ export class ReleaseSlotsRepository {
   ) {}
 
   /**
-   * Without a free slot of its account, the release waits.
+   * Claims a slot for a release, which waits if its account has no free slot.
    *
    * @returns the server, and the account, whose next release is due when this one finishes; null if the release was not
    * claimed
@@ -65,7 +65,7 @@ export class ReleaseSlotsRepository {
     });
   }
 
-  /** The oldest releases first, one per free slot. @returns their jobs */
+  /** Claims free slots for waiting releases, oldest first. @returns their jobs */
   async endWaits(accountId: string): Promise<RunReleaseJob[]> {
     return this.database.transaction(async (tx) => {
       await lock(accountId, tx);

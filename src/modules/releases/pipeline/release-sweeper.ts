@@ -41,7 +41,7 @@ export class ReleaseSweeper implements OnApplicationBootstrap {
     this.schedule.every('removal of old releases', RETENTION_EVERY_MS, () => this.removeOld(), { immediately: true });
   }
 
-  /** {@link BlobSweeper} removes the files. */
+  /** Removes old releases; {@link BlobSweeper} removes their files. */
   async removeOld(): Promise<void> {
     const deleted = await this.releasesRepository.deleteOld(this.tuning.releaseKeep, this.env.releaseKeepDays);
     if (deleted > 0) this.logger.log(`${deleted} old releases were deleted`);

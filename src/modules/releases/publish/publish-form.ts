@@ -74,7 +74,7 @@ type Artifacts = PublishForm['artifacts'];
 
 export type PublishFiles = Partial<Record<ArtifactKind, Uint8Array>>;
 
-/** {@link readPublishForm} for a payload and files outside a form. */
+/** Works like {@link readPublishForm} for a payload and files outside a form. */
 export async function toPublishForm(payload: object, files: PublishFiles, keep: KeepFile, namespaceId: string) {
   const artifacts: Artifacts = {};
   for (const kind of artifactKinds.filter((name) => files[name])) {

@@ -35,7 +35,7 @@ export class PublishService {
   ) {}
 
   /**
-   * Unfinished releases of the same server are cancelled.
+   * Publishes a release, and cancels unfinished releases of the same server.
    *
    * @param readForm reads the form, and stores its files with the function it receives
    * @throws the errors of `readForm`; QuotaExceededError; EgressRefusedError for an upstream that the egress rules
@@ -50,7 +50,7 @@ export class PublishService {
     return this.releaseFiles.storing(async (keep) => this.store(server, caller, await readForm(keep)));
   }
 
-  /** {@link publish} for a payload and files outside a form. */
+  /** Works like {@link publish} for a payload and files outside a form. */
   publishFiles(server: ServerRef, caller: Caller, payload: object, files: PublishFiles): Promise<PublishedDto> {
     return this.publish(server, caller, (keep) => toPublishForm(payload, files, keep, server.namespaceId));
   }

@@ -76,7 +76,7 @@ export class RescanScan {
   }
 }
 
-/** Undefined for a pause. */
+/** Returns undefined for a pause. */
 function errorIn({ lines }: StageOutcome): string | undefined {
   return lines?.find(({ level }) => level === 'error')?.message;
 }

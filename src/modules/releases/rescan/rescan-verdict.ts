@@ -26,7 +26,7 @@ export interface RescanVerdict {
 
 type Claim = Pick<ClaimedRescan, 'requestedAt' | 'reported'>;
 
-/** A problem that the log already reports is logged again only for a requested scan. */
+/** Returns the verdict. A problem that the log already reports is logged again only for a requested scan. */
 export async function verdictOf(current: ServerSnapshot, claim: Claim, scan: RescanResult): Promise<RescanVerdict> {
   if ('trouble' in scan) return troubled(claim, scan);
   const { facts, source, mcpPath = current.hosted?.mcpPath ?? '/' } = scan;
@@ -58,7 +58,7 @@ function troubled({ requestedAt, reported }: Claim, { trouble, message }: { trou
   } satisfies RescanVerdict;
 }
 
-/** The snapshot that passed the check remains, and the server can still be called. */
+/** Returns an unsafe verdict: the snapshot that passed the check remains, and the server can still be called. */
 function unsafe(
   { requestedAt, reported }: Claim,
   findings: ScanFinding[],

@@ -76,7 +76,7 @@ export class RescansRepository {
     });
   }
 
-  /** The scan is due again after `seconds`. */
+  /** Hands back a scan, which is due again after `seconds`. */
   async giveBack({ serverId, holder }: ClaimedRescan, seconds: number): Promise<void> {
     await this.database.query(
       `UPDATE server_rescans SET holder = NULL, next_at = now() + $1 * interval '1 second'
@@ -86,7 +86,7 @@ export class RescansRepository {
   }
 
   /**
-   * The next scan is due immediately if one was requested meanwhile.
+   * Stores the result. The next scan is due immediately if one was requested meanwhile.
    *
    * @returns false if the claim was lost, or another release became current
    */
@@ -110,7 +110,7 @@ export class RescansRepository {
     return affected > 0;
   }
 
-  /** A running scan loses its claim. */
+  /** Plans a scan; a running one loses its claim. */
   async plan(
     { serverId, upstreamUrl, pauseSeconds, isChecked, isScannable }: RescanPlan,
     tx: EntityManager,

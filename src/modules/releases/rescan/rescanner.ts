@@ -126,14 +126,14 @@ export class Rescanner implements OnModuleInit, OnApplicationBootstrap, BeforeAp
     this.schedule.every('start of rescans', PAUSE_MS * (1 + Math.random() / 2), () => this.claimScans());
   }
 
-  /** Another process starts the stopped scans again. */
+  /** Stops the scans, which another process starts again. */
   async beforeApplicationShutdown(): Promise<void> {
     this.isEnding = true;
     for (const context of this.running.values()) context.signalLoss();
     await this.settled();
   }
 
-  /** Each scan that finishes starts another one. Does not wait for the scans; never rejects. */
+  /** Starts scans without waiting for them; each scan that finishes starts another one. The promise never rejects. */
   claimScans(): Promise<void> {
     this.taking = this.taking.then(async () => {
       try {

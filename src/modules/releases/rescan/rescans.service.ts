@@ -26,7 +26,7 @@ export class RescansService {
   ) {}
 
   /**
-   * Called in the transaction in which the release becomes current, after the server's row was locked. Scans of the
+   * Plans a scan. Called in the transaction in which the release becomes current, after the server's row was locked. Scans of the
    * previous release no longer have an effect.
    *
    * @param isChecked true if the release was scanned just now. Otherwise a failed security check of the previous
@@ -48,7 +48,7 @@ export class RescansService {
   }
 
   /**
-   * A running scan is followed by another one, because it might have started before the change that prompted the
+   * Requests a scan. A running scan is followed by another one, because it might have started before the change that prompted the
    * request.
    *
    * @param credentials for this scan only

@@ -96,7 +96,7 @@ export class BundleScan {
     }
   }
 
-  /** Required values without default, credential or secret. */
+  /** Returns required values without default, credential or secret. */
   private async findLacking(
     serverId: string,
     { configSchema = {} }: ServerFacts,

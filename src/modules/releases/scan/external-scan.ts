@@ -109,18 +109,18 @@ export class ExternalScan {
     return factsOfScan(await scanUnderLease(channel, lease, { timeoutMs, redact }));
   }
 
-  /** The address has its query values. */
+  /** Returns the address with its query values. */
   addressOf({ id, upstreamUrl, sealedUpstreamUrl }: UpstreamOfRelease): string {
     return sealedUpstreamUrl === null ? (upstreamUrl ?? '') : this.vault.open(sealedUpstreamUrl, id);
   }
 
-  /** Null if the server publishes no card. */
+  /** Returns null if the server publishes no card. */
   async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     return card && factsOfCard(card);
   }
 
-  /** The outcome is a failure if the request for authorization fails. */
+  /** Requests authorization from the owner; the outcome is a failure if the request fails. */
   private async askOwner(release: Release, challenges: string[], { note }: ScanTarget): Promise<StageOutcome> {
     const label = formatQualifiedName(await this.serverReleasesService.namesOf(release.serverId));
     const request = { upstreamUrl: this.addressOf(release), challenge: challenges, label };
@@ -147,7 +147,7 @@ export class ExternalScan {
   }
 }
 
-/** The server rejected the credentials and named no way to authorize. */
+/** Returns true if the server rejected the credentials and named no way to authorize. */
 export function isForbidden(error: unknown): boolean {
   return error instanceof UpstreamError && error.failure === 'forbidden';
 }

@@ -134,7 +134,7 @@ function kindOf(char: string): string {
   return char;
 }
 
-/** Equal for names that look alike. The caller limits the length. */
+/** Returns a string that is equal for names that look alike. The caller limits the length. */
 export function confusableSkeleton(name: string): string {
   const plain = name.normalize('NFKD').replace(/[\p{M}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
   const latin = [...plain].map((char) => CAPITALS.get(char) ?? char).join('');

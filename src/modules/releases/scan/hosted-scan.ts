@@ -66,7 +66,7 @@ export class HostedScan {
   }
 
   /**
-   * A module can reject made-up values, so its published card is used if there were some. Otherwise the release fails.
+   * Handles a rejected scan. A module can reject made-up values, so its published card is used if there were some. Otherwise the release fails.
    */
   private async handleRefusal(
     release: Release,

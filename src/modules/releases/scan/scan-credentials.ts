@@ -22,7 +22,7 @@ export interface ScanTarget {
 }
 
 /**
- * Errors never contain the values.
+ * Validates credentials of a scan. Errors never contain the values.
  *
  * @param kind `hosted` for a bundle that runs here: it receives every value in the query
  * @returns the credentials as strings: a number or boolean is accepted if the schema declares its type
@@ -79,7 +79,7 @@ export function credentialWarnings(credentials: Record<string, unknown>, configS
   return [...scanOnly, ...inQuery];
 }
 
-/** The property of such a credential does not say where it is sent. */
+/** Returns the credentials sent in the query: their properties do not name another location. */
 function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigSchema | null): string[] {
   return fieldsOf(configSchema)
     .filter(({ to, schema }) => to.place === 'query' && schema['x-to'] === undefined)
@@ -87,7 +87,7 @@ function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigS
     .filter((name) => Object.hasOwn(credentials, name));
 }
 
-/** A value with the name of a schema property is sent where that property says, any other in a header. */
+/** Returns where a credential is sent: as its schema property says, or in a header without one. */
 export function credentialTarget(
   upstream: URL,
   { id, sealedScanCredentials, configSchema }: Pick<Release, 'id' | 'sealedScanCredentials' | 'configSchema'>,

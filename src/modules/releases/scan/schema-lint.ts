@@ -179,7 +179,7 @@ class SchemaWalk {
   }
 }
 
-/** V8 only parses here; it compiles on the first match. */
+/** Returns true for a valid pattern, which V8 only parses here and compiles on the first match. */
 function isPattern(pattern: string, flags: string): boolean {
   try {
     new RegExp(pattern, flags);

@@ -105,7 +105,7 @@ async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
 }
 
 /**
- * Never rejects.
+ * Checks a server. The promise never rejects.
  *
  * @param except rules to skip
  * @returns at most 100 findings; passed if empty
@@ -148,7 +148,7 @@ export const UNUSABLE: readonly Finding['rule'][] = ['invalid-schema', 'remote-r
 /** Includes the rule for tools that only some clients reject. */
 export const BROKEN: readonly Finding['rule'][] = [...UNUSABLE, 'refused-by-some'];
 
-/** Warnings are in the order of the tools. Never rejects. */
+/** Warnings are in the order of the tools. The promise never rejects. */
 export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<ServerWarning[]> {
   const warnings: ServerWarning[] = [];
   for await (const part of pacedPartsOf({ tools: input.tools, requireSchemas: input.requireSchemas })) {
@@ -191,7 +191,7 @@ function* listChecked(kind: string, list: unknown, checks: Checked['checks']): G
   }
 }
 
-/** The first eight findings, for the rules that apply. */
+/** Returns the first eight findings, for the rules that apply. */
 function checkPart({ where, value, checks }: Checked, counts: (rule: Finding['rule']) => boolean): Finding[] {
   const findings: Finding[] = [];
   try {
@@ -220,7 +220,7 @@ function nameFaults({ name }: Part): Fault[] {
   return [{ rule: 'tool-name', message }];
 }
 
-/** Each tool is compared with all previous ones. */
+/** Returns a check that compares each tool with all previous ones. */
 function clashFaults(): (part: Part) => Fault[] {
   const exact = new Set<string>();
   const folded = new Map<string, string>();
@@ -266,7 +266,7 @@ function toolSchemaFaults(tool: Part, isRequired: boolean): Fault[] {
 }
 
 /**
- * The reference is version 1 of the SDK. Clients of 2026-07-28 accept more in schemas and `execution`.
+ * Returns what clients would reject, by version 1 of the SDK. Clients of 2026-07-28 accept more in schemas and `execution`.
  * {@link toolSchemaFaults} reports missing schemas and types.
  */
 function refusedFaults(tool: Part): Fault[] {
@@ -316,7 +316,7 @@ function textFaults(part: Part): Fault[] {
   return faults;
 }
 
-/** The returned function returns true from the first string beyond the limits of a part. */
+/** Returns a function that returns true from the first string beyond the limits of a part. */
 function partBudget(): (textFound: FoundText) => boolean {
   let [count, chars] = [0, 0];
   return ({ text }) => {
@@ -334,7 +334,7 @@ interface FoundText {
   isMemberName: boolean;
 }
 
-/** An object's member names precede its values. */
+/** Yields the strings of a part; an object's member names precede its values. */
 function* textsOf(part: Part): Generator<FoundText> {
   const stack: { parent: string[] | null; name: string; value: object | string }[] = [
     { parent: null, name: '', value: part },

@@ -35,7 +35,7 @@ export interface ServerFacts extends ServerOffers {
   configSchema?: Item;
 }
 
-/** Undeclared lists are empty. */
+/** Returns the facts of a scan; undeclared lists are empty. */
 export function factsOfScan(scan: ServerScan): ServerFacts {
   const { serverInfo, instructions } = scan;
   return {
@@ -53,7 +53,7 @@ export function factsOfCard(card: Partial<ServerCard> | null): ServerFacts {
   return { serverInfo, tools, resources, resourceTemplates, prompts };
 }
 
-/** Completed from the published card: the manifest's tools often have no schema. */
+/** Returns the facts of a bundle, completed from the published card: the manifest's tools often have no schema. */
 export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | null): ServerFacts {
   const claimed = factsOfCard(card);
   const { serverInfo, tools, isComplete, prompts, runtime, configSchema } = bundle;
@@ -73,7 +73,7 @@ export async function warningsOf(facts: ServerFacts, source: FactsSource): Promi
 }
 
 /**
- * The check is passed if there are no findings. Broken tools are findings only if a release has no usable tool;
+ * Returns findings; a server passes the check without any. Broken tools are findings only if a release has no usable tool;
  * otherwise, and at a rescan, they are warnings.
  */
 export async function findingsOf(
@@ -96,7 +96,7 @@ function oversize(snapshot: ServerSnapshot): ScanFinding[] {
   return [{ where: 'server', message }];
 }
 
-/** Published tools show the first line as the reason of a failure. */
+/** Formats findings. Published clients show the first line as the reason of a failure. */
 export function report(findings: ScanFinding[]): LogLine[] {
   const [first] = findings;
   const more = findings.length === 1 ? '' : ` ${findings.length - 1} more below.`;
@@ -131,7 +131,7 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
-/** The snapshot has a form that Postgres can store. */
+/** Returns a snapshot that Postgres can store. */
 export async function snapshotOf(
   release: Release,
   facts: ServerFacts,

@@ -45,7 +45,7 @@ export class ReleaseStreams extends EventStreams<ReleaseStream> implements OnMod
   }
 
   /**
-   * Until the release finishes or the client disconnects.
+   * Follows a release until it finishes or the client disconnects.
    *
    * @param caller owner of the stream
    * @param after the last line that the client has, from `Last-Event-ID`

@@ -22,7 +22,7 @@ const TRIED_MAX = 8;
 const TRIED_MS_MAX = 10_000;
 const REDIRECTS_MAX = 3;
 
-/** Spec 4.12: an icon over the size limit, uploaded or the only one the server names. */
+/** Returns the error for an icon over the size limit, uploaded or the only one the server names (Spec 4.12). */
 export const iconTooLarge = () => new TooLargeError('File too large');
 
 /** Spec 4.12 defines these types. */
@@ -107,7 +107,7 @@ function pngWithin(bytes: Buffer): Buffer | null {
   return largest;
 }
 
-/** RFC 2397: `data:[type][;base64],data`. */
+/** Reads `data:[type][;base64],data` (RFC 2397). */
 async function readDataUrl(src: string): Promise<Buffer | 'too_large' | null> {
   const comma = src.indexOf(',');
   if (comma < 0) return null;
@@ -119,7 +119,7 @@ async function readDataUrl(src: string): Promise<Buffer | 'too_large' | null> {
   return bytes.length > ICON_BYTES_MAX ? 'too_large' : bytes;
 }
 
-/** Unchanged if a bare `%` makes the text invalid. */
+/** Decodes a string; unchanged if a bare `%` makes it invalid. */
 function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -142,7 +142,7 @@ function isPng(bytes: Buffer): boolean {
 }
 
 /**
- * Null for anything but an image. Ignores the declared type: an HTML page declared as an image would run in the
+ * Returns null for anything but an image. Ignores the declared type: an HTML page declared as an image would run in the
  * viewer's browser.
  */
 export function iconTypeOf(bytes: Buffer): IconType | null {
@@ -158,7 +158,7 @@ export function iconTypeOf(bytes: Buffer): IconType | null {
 }
 
 /**
- * The file can be in a part of any name.
+ * Reads the uploaded icon, from a part of any name.
  *
  * @throws TooLargeError over 1 MB; InvalidInputError when the form does not have one file, or the file is not an image
  */

@@ -16,7 +16,7 @@ export interface IconRow {
 export class ServerIconsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Null without the server. */
+  /** Returns null without the server. */
   async find({ namespace, name }: QualifiedName): Promise<IconRow | null> {
     const [row] = await this.database.query<IconRow[]>(
       `SELECT i.source, i.content_type AS "contentType", i.hash, i.bytes
@@ -27,7 +27,7 @@ export class ServerIconsRepository {
     return row ?? null;
   }
 
-  /** The owner uploaded the icon or set its URL. */
+  /** Returns true if the owner uploaded the icon or set its URL. */
   async isChosen(serverId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM servers s LEFT JOIN server_icons i ON i.server_id = s.id

@@ -63,7 +63,7 @@ export class ServerIconsService {
     await this.serverIconsRepository.saveUpstream(rowOf(serverId, icon));
   }
 
-  /** The icon can come from any source. @throws NotFoundError */
+  /** Removes the icon, whatever its source. @throws NotFoundError */
   async remove({ id: serverId }: ServerRef): Promise<SuccessDto> {
     const { affected } = await this.serverIconRepository.delete({ serverId });
     if (!affected) throw iconNotFound();

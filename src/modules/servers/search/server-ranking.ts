@@ -28,13 +28,13 @@ export interface Searched {
   words: string[];
 }
 
-/** A text without words matches nothing. */
+/** Splits the text of a search. A text without words matches nothing. */
 export function searchedFor(q: string): Searched {
   const text = q.trim().replace(/^@/, '').toLowerCase();
   return { whole: text, words: (text.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []).slice(0, WORDS_MAX) };
 }
 
-/** Has the columns `id` and `score`. @param conditions on `servers s`, whose values are already in `values` */
+/** Returns a query with the columns `id` and `score`. @param conditions on `servers s`, whose values are already in `values` */
 export function rankingOf(
   { whole: text, words }: Searched,
   mode: 'all words' | 'some words',
@@ -85,7 +85,7 @@ export function rankingOf(
     ORDER BY score DESC, s.popularity DESC, s.created_at DESC, s.id DESC LIMIT ${limit}`;
 }
 
-/** 0 to 0.6: normalised, so that long content with many hits does not outrank a name. */
+/** Returns a rank of 0 to 0.6, normalised so that long content with many hits does not outrank a name. */
 function rank(query: string): string {
   return `1.2 * ts_rank('{0.1, 0.2, 0.5, 1}', s.search, ${query}, 32)`;
 }

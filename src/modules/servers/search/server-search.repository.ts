@@ -58,7 +58,7 @@ export class ServerSearchRepository {
     });
   }
 
-  /** Rows are in the order of `ids`, without deleted servers. */
+  /** Returns rows in the order of `ids`, without deleted servers. */
   async findListed(ids: string[]): Promise<ListedRow[]> {
     if (ids.length === 0) return [];
     const rows = await this.database.query<ListedRow[]>(

@@ -37,7 +37,7 @@ export class ServerSearchService {
   ) {}
 
   /**
-   * Unlisted servers are listed only for their owner who filters by namespace or account. A page past the end is empty.
+   * Lists servers; unlisted ones only for their owner who filters by namespace or account. A page past the end is empty.
    * The total of a list longer than a page is up to 5 s old.
    */
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {

@@ -26,7 +26,7 @@ export class ProgramSettingsService {
     return Object.fromEntries(rows.map(({ id, name, sealedValue }) => [name, this.vault.open(sealedValue, id)]));
   }
 
-  /** Has the form of `Program.egressAllow`; null for any public host. */
+  /** Returns hosts in the form of `Program.egressAllow`; null for any public host. */
   async egressAllowOf(serverId: string): Promise<string[] | null> {
     return (await this.serverRuntimeRepository.findOneBy({ serverId }))?.egressAllow ?? null;
   }

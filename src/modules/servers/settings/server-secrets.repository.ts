@@ -1,7 +1,7 @@
 /** Statements about secrets of servers, which `slipway doctor` also sends. */
 
 /**
- * Public servers with secrets whose owners have not confirmed that every caller uses them.
+ * Returns public servers with secrets whose owners have not confirmed that every caller uses them.
  *
  * @returns at most 20 qualified names
  */

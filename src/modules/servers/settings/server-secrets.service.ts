@@ -51,7 +51,7 @@ export class ServerSecretsService {
     return { success: true };
   }
 
-  /** A message for the owner; null unless the server is public with unconfirmed secrets. */
+  /** Returns a message for the owner; null unless the server is public with unconfirmed secrets. */
   async publicNote({ id }: Pick<ServerRef, 'id'>): Promise<string | null> {
     const isPublic = (await publicWithSecrets(this.database, id)).length > 0;
     return isPublic

@@ -52,7 +52,7 @@ export class ServerSettingsService {
   ) {}
 
   /**
-   * Null clears a member. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of
+   * Changes a server; null clears a field. @throws ServerNotFoundError, SecretsNotConfirmedError, OpenedByOwnersError, and those of
    * `ServerIconsService.setUrl`
    */
   async update(server: ServerRef, body: UpdateServerDto, caller: Caller): Promise<UpdatedServerDto> {
@@ -91,7 +91,7 @@ export class ServerSettingsService {
     return { egressAllow: row?.egressAllow ?? null, logPayloads: row?.logPayloads ?? false };
   }
 
-  /** Running programs restart. @throws ServerNotFoundError */
+  /** Changes runtime settings, and restarts running programs. @throws ServerNotFoundError */
   async updateRuntime(actor: Actor, server: ServerRef, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto> {
     const { egressAllow, logPayloads } = body;
     if (egressAllow !== undefined || logPayloads !== undefined) {
@@ -151,7 +151,7 @@ export class ServerSettingsService {
   }
 
   /**
-   * The old address stops working, and can be taken by others.
+   * Renames a server. The old address stops working, and can be taken by others.
    *
    * @throws NotFoundError for an unknown domain; ConflictError when the subdomain is taken; ServerNotFoundError when
    * the server was deleted meanwhile

@@ -21,7 +21,7 @@ class BodyPool {
   ) {}
 
   /**
-   * An owner without other bodies may exceed its share, so that a body of the route's maximum size can always be sent.
+   * Charges bytes to an owner. An owner without other bodies can exceed its share, so that a body of the route's maximum size can always be sent.
    *
    * @param owner null if only the total limit applies
    *
@@ -64,7 +64,7 @@ export class BodyLease {
     readonly form: { bytesMax: number; msMax: number } | null,
   ) {}
 
-  /** Called before the first byte is read. @throws UnavailableError */
+  /** Begins a body, before its first byte is read. @throws UnavailableError */
   begin(): void {
     // A response whose client has disconnected emits no further event.
     this.isOver = this.response.destroyed;
@@ -125,7 +125,7 @@ export class BodyBudget {
     (request as LeasedRequest)[LEASE] = new BodyLease(this.accounts, accountId, response, null);
   }
 
-  /** The body has at most 64 KB. @param pool `tokens` for requests of `/token` */
+  /** Admits an unauthenticated request with a body of at most 64 KB. @param pool `tokens` for requests of `/token` */
   admitStranger(request: IncomingMessage, response: ServerResponse, pool: 'forms' | 'tokens' = 'forms'): void {
     const { trustProxy } = this.env;
     const address = clientAddress(request, trustProxy);

@@ -30,7 +30,7 @@ export interface Multipart<T> {
 const BROKEN = 'The body is not a complete multipart/form-data form';
 
 /**
- * Files go through `take` as they arrive. The rest of a rejected body is left unread.
+ * Reads a form, and passes files to `take` as they arrive. The rest of a rejected body is left unread.
  *
  * @throws UnavailableError; InvalidInputError for unknown, repeated or oversize parts and for a body that is not a
  * form; errors of `take`

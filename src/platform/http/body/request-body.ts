@@ -37,7 +37,7 @@ export function readBytes(request: IncomingMessage, format: BodyFormat): Promise
   return new Promise((resolve, reject) => receive(request, format, resolve, reject));
 }
 
-/** The text must be uncompressed and has no byte order mark. @throws as {@link readBytes} */
+/** Reads uncompressed text, without its byte order mark. @throws as {@link readBytes} */
 export function readBody(
   request: IncomingMessage,
   bytesMax: number,
@@ -48,7 +48,7 @@ export function readBody(
   );
 }
 
-/** Errors can be thrown before the first byte. */
+/** Receives a body. Errors can be thrown before the first byte. */
 function receive(
   request: IncomingMessage,
   format: BodyFormat,

@@ -36,7 +36,7 @@ function close(request: IncomingMessage, socket: Socket): void {
 }
 
 /**
- * Input that was not read would make the kernel reset the connection, and a client that still sends would lose the
+ * Closes a connection with unread input, which would make the kernel reset it, and a client that still sends would lose the
  * response: the connection is half-closed, at most 64 KB are discarded, and after 1 s it is closed.
  */
 export function halfClose(socket: Socket): void {

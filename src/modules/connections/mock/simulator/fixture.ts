@@ -141,7 +141,7 @@ function readResult({ result, error }: JsonObject, path: string): ToolResult | n
 
 const RESULT_FORM = 'must be a string, or an MCP result: an object with content or structuredContent';
 
-/** A result without `content` repeats its structured content as text. */
+/** Reads a result. Without `content`, it repeats its structured content as text. */
 function readToolResult(result: JsonObject, path: string): ToolResult {
   requireMembers(result, ['content', 'structuredContent', 'isError', '_meta'], path);
   const { content, structuredContent, isError, _meta } = result;

@@ -73,7 +73,7 @@ export class SchemaSimulator implements Simulator {
     };
   }
 
-  /** The result is a value of the output schema, which repeats arguments under equal names; without a schema, the arguments as text. */
+  /** Returns a value of the output schema, which repeats arguments under equal names; without a schema, the arguments as text. */
   async accepted({ tool: name, arguments: args }: ToolCall): Promise<Answerer> {
     const { outputSchema } = this.tool(name);
     if (outputSchema === null) return toAnswerer(textResult(textOf(name, args)));

@@ -21,7 +21,7 @@ const VALUES_MAX = 20_000;
 export class UnsatisfiableError extends Error {}
 
 /**
- * The value can still break the schema.
+ * Generates a value, which can still violate the schema.
  *
  * @param hint values such as a call's arguments
  * @throws UnsatisfiableError
@@ -159,7 +159,7 @@ const keywordsOf: Record<string, readonly string[]> = {
   number: ['minimum', 'maximum', 'multipleOf', 'exclusiveMinimum', 'exclusiveMaximum'],
 };
 
-/** `number` includes `integer`. */
+/** Returns the types of a schema; `number` includes `integer`. */
 function typesOf(schema: JsonObject): string[] {
   const implied = Object.keys(keywordsOf).find((type) => keywordsOf[type].some((keyword) => keyword in schema));
   const types = Array.isArray(schema.type) ? (schema.type as string[]) : [(schema.type as string) ?? implied];

@@ -177,7 +177,7 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
   return { contents: [{ ...head, text }] };
 }
 
-/** Each expression of the template (RFC 6570) matches any string. The time is linear in both. */
+/** Returns true if the URI matches: each expression of the template (RFC 6570) matches any string. Takes linear time. */
 function isFrom(template: string, uri: string): boolean {
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
   if (!uri.startsWith(first)) return false;
