@@ -39,7 +39,7 @@ const DOCS_HEADERS = {
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
-  // Another version of Slipway has other pages at the same paths.
+  // Other versions of Slipway have other pages at the same paths.
   'cache-control': 'no-cache',
 };
 
@@ -85,7 +85,7 @@ export function serveDocs(
   const express = app.getHttpAdapter().getInstance() as Express;
   let documents: Promise<Documents> | undefined;
   for (const [path, type] of Object.entries(DOCUMENTS)) {
-    // Swagger has the script at a second path too.
+    // Swagger also serves the script at a second path.
     const paths = path.endsWith('.js') ? [path, `/docs${path}`] : path;
     let served: ReturnType<typeof servedAs> | undefined;
     express.get(paths, async (request, response) => {
@@ -275,7 +275,7 @@ interface SwaggerUi {
 }
 
 /**
- * Unfolds the groups of the contract, takes the colours of the system, adds roles and labels for assistive technology, and
+ * Unfolds the groups of the contract, applies the colours of the system, adds roles and labels for assistive technology, and
  * keeps the key that a person enters for as long as the tab is open: Swagger UI's own `persistAuthorization` keeps it in the
  * browser forever. Runs in the browser: the source of the function is sent.
  */
@@ -323,7 +323,7 @@ function preparePage(): void {
   };
   repair();
   new page.MutationObserver(repair).observe(document, { childList: true, subtree: true });
-  // A link to one operation has opened it already.
+  // A link to one operation has already opened that operation.
   if (page.location.hash === '') {
     for (const { name } of ui.specSelectors.tags().toJS()) {
       if (name.startsWith('Core ')) ui.layoutActions.show(['operations-tag', name], true);

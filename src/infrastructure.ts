@@ -14,7 +14,7 @@ import { keysFromFile, Vault } from './platform/vault/vault.js';
 import { storeSkeletons } from './modules/auth/names/account-names.repository.js';
 import { ApiKeysRepository, OPERATOR } from './modules/auth/api-keys.repository.js';
 
-/** Receives what an operator might want to know about the embedded Postgres. */
+/** Receives messages about the embedded Postgres for the operator. */
 export interface DatabaseReport extends Pick<EmbeddedPostgresOptions, 'log' | 'warn'> {
   /**
    * Called at the beginning of a start, which can take long, with a function that stops the database as soon as it
@@ -65,7 +65,7 @@ export async function startDatabase(
   };
 }
 
-/** A shared server that stopped with its process is started again within 10 s, longer after a crash. */
+/** Time limit of a restart: a shared server that stopped with its process is started again within 10 s, later after a crash. */
 const SERVER_AWAY_MS = 60_000;
 
 /**
@@ -90,7 +90,7 @@ export async function startInfrastructure(env: Env, report?: DatabaseReport): Pr
         await wait(200);
       }
     }
-    // Without the usual time limits of statements: large tables are counted.
+    // This connection has no time limits of statements, since large tables are counted.
     const source = new DataSource(dataSourceOptions(complete.databaseUrl ?? '', 1, UNLIMITED));
     await source.initialize();
     try {

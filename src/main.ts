@@ -70,7 +70,7 @@ async function printWelcome(env: Env, firstKey: string | null): Promise<void> {
   process.stdout.write(`\n${lines.map((line) => `  ${line}\n`).join('')}\n`);
 }
 
-/** Longer than any part needs to stop after `DRAIN_MS`. Work that still runs then is killed. */
+/** Time limit of a stop, longer than any part needs after `DRAIN_MS`. Work that still runs then is killed. */
 const STOP_MS_MAX = 55_000;
 
 let stopParts: (signal: string) => Promise<void> = () => Promise.resolve();
@@ -153,7 +153,7 @@ async function start(): Promise<void> {
         await stopDatabase();
         pino.flush();
       };
-      // A terminal that is closed sends it too.
+      // A terminal that is closed also sends this signal.
       if (!process.stdout.isTTY) process.off('SIGHUP', stopProcess).on('SIGHUP', () => supervisor.reload());
       await release();
       if (await supervisor.start()) {
@@ -208,7 +208,7 @@ async function start(): Promise<void> {
 }
 
 /**
- * Signals are ignored, since terminals and service managers send them to all processes: the supervisor passes them on.
+ * Receives the orders of the supervisor in a worker. Signals are ignored, since terminals and service managers send them to all processes: the supervisor passes them on.
  */
 class Orders {
   private server: { _handle?: { close(): void } | null } = {};

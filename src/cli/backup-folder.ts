@@ -11,7 +11,7 @@ import { makeFolder, namesIn, readIfThere } from '../platform/files/files.js';
 
 const MANIFEST = 'manifest.json';
 
-/** In the format of `sha256sum`, written last: a folder without it is not a complete backup. */
+/** File of checksums in the format of `sha256sum`, written last: a directory without this file is not a complete backup. */
 const CHECKSUMS = 'SHA256SUMS';
 
 export const KEYS = 'encryption-keys';
@@ -23,7 +23,7 @@ export interface Manifest extends DatabaseOutline {
   version: string;
   createdAt: string;
   keyIds: string[];
-  /** For each key, a sealed value that proves that a key of this name is the right one. */
+  /** Sealed values, one for each key, that prove that a key of this name is the right one. */
   samples?: string[];
   lostBlobs: string[];
 }
@@ -76,7 +76,7 @@ export class NewBackup {
   }
 }
 
-/** A complete backup whose files are as they were written. */
+/** A complete backup with unchanged files. */
 export class Backup {
   readonly blobs: DiskBlobStore;
 

@@ -45,7 +45,7 @@ export async function run(args: string[]): Promise<number> {
       for (const table of outline.tables) await backup.writeTable(table, snapshot.read(table));
       return { outline, hashes: await namedBlobs(snapshot), uses: await keyUses(snapshot) };
     };
-    // Closed before files are copied: migrations wait for it.
+    // Closes the connection before files are copied, since migrations wait for it.
     const { outline, hashes, uses } = await read().finally(() => snapshot.close());
     const lostBlobs = await copyBlobs(hashes, blobStore(env), backup.blobs);
     for await (const file of filesBelow(path.join(dataDir, 'hosting'))) {

@@ -22,7 +22,7 @@ interface Command {
   run(args: string[]): Promise<number>;
 }
 
-/** Imported when called: each command loads other parts of the service. */
+/** Commands, imported when called: each command loads other parts of the service. */
 const commands = new Map<string, () => Promise<Command>>([
   ['keys', () => import('./keys.command.js')],
   ['migrate', () => import('./migrate.command.js')],

@@ -18,7 +18,7 @@ import { Warning } from '../service-checks.js';
 import { check, checkDatabase, checkSurroundings, exitCode, modulesOf } from './check-lines.js';
 import { UsageError } from './usage-error.js';
 
-/** Defaults that differ from those of the previous version, and the action. Emptied when a version is released. */
+/** Defaults that differ from those of the previous version, with the required action. Emptied when a version is released. */
 const CHANGED_DEFAULTS: Record<string, string> = {
   REGISTRY_HOSTS:
     'it is `none` now. Set it to the hosts that published tools write for servers of this registry, as docs/guides/clients.md says',

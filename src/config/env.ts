@@ -390,7 +390,7 @@ export const LAST_BACKUP = 'last-backup';
 export class Env extends (class {} as new () => Values) {
   /** Folder of the embedded Postgres; null with another one. */
   readonly embeddedFolder: string | null = null;
-  /** True where the encryption keys are a file in `DATA_DIR`, next to the database. */
+  /** True if the encryption keys are a file in `DATA_DIR`, next to the database. */
   readonly storesKeysWithData: boolean = false;
   /** Place of this process among those of `WORKERS`; null where there is one, and in their supervisor. */
   readonly worker: WorkerPlace | null = null;
@@ -438,7 +438,7 @@ export class Env extends (class {} as new () => Values) {
   get internalUrl(): string | null {
     const url = this.advertiseUrl ?? (this.listensEverywhere ? null : this.ownUrl);
     if (this.worker === null) return url;
-    // A port of its own on the same host: the public one is that of all workers.
+    // Each worker has its own port on the same host: all workers share the public one.
     return `http://${url === null ? '127.0.0.1' : new URL(url).hostname}:${this.worker.internalPort}`;
   }
 
@@ -452,7 +452,7 @@ export class Env extends (class {} as new () => Values) {
    * quarters, so that one account cannot occupy a process.
    */
   get accountLimits(): AccountLimits {
-    // Read by every request: reading the container's memory limit opens a file.
+    // Cached, since every request reads it and the container's memory limit is in a file.
     return (this.limits ??= {
       ...accountLimitDefaults,
       logBytesPerDay: Math.floor(this.logBytesOfDay / 4),
@@ -499,7 +499,7 @@ export class Env extends (class {} as new () => Values) {
     return `http://${this.host.includes(':') ? `[${this.host}]` : this.host}:${this.port}`;
   }
 
-  /** `visibility` of new servers whose creator sends none. */
+  /** The `visibility` of new servers whose creator does not send one. */
   get defaultVisibility(): 'public' | 'restricted' | 'private' {
     return this.ownDefaultVisibility ?? (this.isLocalOnly ? 'public' : 'restricted');
   }
@@ -510,7 +510,7 @@ export class Env extends (class {} as new () => Values) {
   }
 }
 
-/** Memory of the container, or of the machine. A container without a limit reports a number far beyond the machine's. */
+/** Returns the memory of the container, or of the machine. A container without a limit reports a number far beyond the machine's. */
 export function memoryBytes(): number {
   return Math.min(process.constrainedMemory() || Infinity, totalmem());
 }

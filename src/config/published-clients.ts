@@ -3,7 +3,7 @@
  * leads to that service.
  */
 
-/** MCP methods of the extension for triggers begin with it. */
+/** Prefix of the MCP methods of the extension for triggers. */
 export const EVENTS_EXTENSION = 'ai.smithery/events';
 
 /** Session id for clients that do not know sessions. */
@@ -17,7 +17,7 @@ export const RESERVED_HEADERS = {
   list: 'authorization, cookie, cf-* and smithery-*',
 };
 
-/** The command that pairs a local server, with `{url}` for the address of this service: without a variable it would call another one. */
+/** The command that pairs a local server, with `{url}` for the address of this service: without a variable, the program would call another service. */
 export const PAIR_COMMAND =
   '`SMITHERY_BASE_URL={url} SMITHERY_CONNECT_BASE_URL={url} SMITHERY_UPLINK_BASE_URL={url} SMITHERY_URL={url} ' +
   'smithery mcp add --id <connectionId> -- <command>`, with a key of this service in SMITHERY_API_KEY';

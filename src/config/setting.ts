@@ -9,7 +9,7 @@ export interface SettingDoc {
   name: string;
   fallback: string | null;
   doc: string;
-  /** The value can also come from the file that `NAME_FILE` names. */
+  /** True for a secret, whose value can also come from the file that `NAME_FILE` names. */
   isSecret: boolean;
 }
 
@@ -31,7 +31,7 @@ export function secret<T>(name: string, parse: Parse<T>, doc: string): Setting<T
 }
 
 /**
- * The value of a secret setting, from its variable or its file.
+ * Returns the value of a secret setting, from its variable or its file.
  *
  * @throws Error whose message follows the name of the setting; it does not repeat the path, which may be the secret by
  * mistake
@@ -91,12 +91,12 @@ export function url(...protocols: string[]): Parse<string> {
 }
 
 /**
- * The address of a store with its password: `storeUrl('redis:')`. Reserved characters of a password that are not
+ * Returns a parser for the address of a store with its password: `storeUrl('redis:')`. Reserved characters of a password that are not
  * encoded are rejected: the rest of the password would appear as the host in messages.
  */
 export function storeUrl(...protocols: string[]): Parse<string> {
   return (value) => {
-    // A host that `URL` can read; the socket of the query is used.
+    // Adds a host that `URL` can read; the socket in the query is used.
     const text = value.replace(/^(\w+:\/\/[^/?#]*@)(?=\/[^?]*\?(.*&)?host=)/, '$1localhost');
     const { pathname, search, hash, username, password } = new URL(url(...protocols)(text));
     if (hash || /@/.test(pathname + search)) throw new Error(UNENCODED);
@@ -113,7 +113,7 @@ export function storeUrl(...protocols: string[]): Parse<string> {
 export const listenAddress: Parse<string> = (value) => value.replace(/^\[(.*)\]$/, '$1');
 
 /**
- * A base URL of this service, as `URL` writes it: no trailing slash, so that paths can be appended, and no empty
+ * Parses a base URL of this service, as `URL` writes it: no trailing slash, so that paths can be appended, and no empty
  * segment. An IPv6 address before a port, such as that of a pod, may lack its brackets.
  */
 export const publicUrl: Parse<string> = (value) => {
@@ -147,7 +147,7 @@ export const certificateFile: Parse<string> = (value) => {
 
 export interface S3Place {
   bucket: string;
-  /** Empty, or with a slash at its end. */
+  /** Prefix of keys: empty, or with a slash at its end. */
   prefix: string;
   endpoint: string | null;
   region: string | null;
@@ -208,7 +208,7 @@ export const webOrigin: Parse<string> = (value) => {
   return origin;
 };
 
-/** Hosts, in which `*.` matches one label; empty for `none`. */
+/** Parses hosts, in which `*.` matches one label; returns an empty list for `none`. */
 export const registryHosts: Parse<string[]> = (value) => {
   const hosts = value === 'none' ? [] : listOf((host) => host.toLowerCase())(value);
   if (!hosts.every((host) => /^(\*\.)?[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(host))) {
@@ -217,7 +217,7 @@ export const registryHosts: Parse<string[]> = (value) => {
   return hosts;
 };
 
-/** Hosts, `loopback`, and custom schemes with their colon, in lower case. */
+/** Parses hosts, `loopback`, and custom schemes with their colon, in lower case. */
 export const redirectHosts: Parse<string[]> = (value) => {
   const entries = listOf((entry) => entry.toLowerCase())(value);
   if (!entries.every((entry) => /^([a-z0-9-]+(\.[a-z0-9-]+)*|[a-z][a-z0-9+.-]*:)$/.test(entry))) {

@@ -11,11 +11,11 @@ import { shareOf } from './workers.js';
 
 const [KB, MB] = [1024, 1024 * 1024];
 
-/** Values of one process. */
+/** Limits and times of one process. */
 export class Tuning {
   /** Connections one process accepts. */
   httpConnectionsMax = shareOf(20_000);
-  /** ms for a request to arrive, with its body. */
+  /** ms for a request and its body to arrive. */
   httpRequestTimeoutMs = 300_000;
   /** Bytes of request bodies in memory, from the first byte to the end of the response. One account may hold a quarter. */
   httpBodiesBytes = Math.max(32 * MB, shareOf(Math.max(64 * MB, Math.floor(memoryBytes() / 8))));
@@ -27,7 +27,7 @@ export class Tuning {
   httpFormsBytes = shareOf(4 * MB);
   /** Requests without a valid key of one address, or of one /64 network of IPv6, in a minute. */
   requestsPerAddress = 60_000;
-  /** ms of a REST call of a tool, of a list, and of the handshake with an MCP server. Published REST clients repeat after 60 s. */
+  /** ms for a REST call of a tool, for a list, and for the handshake with an MCP server. Published REST clients repeat after 60 s. */
   upstreamCallTimeoutMs = 50_000;
   /** Messages an MCP server may send with one response, or in a minute on a stream without responses. */
   upstreamMessagesMax = 10_000;
@@ -39,7 +39,7 @@ export class Tuning {
   uplinkLeaseMs = 15_000;
   /** ms for the scan of a server of a release. */
   releaseScanTimeoutMs = 60_000;
-  /** ms for which a release waits for its authorization. Then it is `AUTH_TIMEOUT` and must be resumed. */
+  /** ms for which a release waits for its authorization. Afterwards, its status is `AUTH_TIMEOUT`, and it must be resumed. */
   releaseAuthTimeoutMs = 3_600_000;
   /** ms without a heartbeat after which a release passes to another worker. */
   releaseLeaseMs = 15_000;
@@ -47,7 +47,7 @@ export class Tuning {
   releaseKeep = 20;
   /** ms for which a link to authorize Slipway at an MCP server is valid. */
   oauthSetupTtlMs = 3_600_000;
-  /** ms of the language model for one call. After them, the response is made from schemas. */
+  /** ms for the language model to respond to one call. Afterwards, the response is generated from schemas. */
   simulatorTimeoutMs = 20_000;
   /** ms after which hosted code that blocks its event loop is killed. */
   runtimeStallMs = 1_500;

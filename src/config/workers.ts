@@ -7,11 +7,11 @@
  */
 
 export interface WorkerPlace {
-  /** From 1. The first one has all roles, the others `api`; a process that replaces another takes over its number. */
+  /** Number of the process, from 1. The first process has all roles, the others `api`; a replacement takes over the number. */
   number: number;
   port: number;
   internalPort: number;
-  /** The internal ports of all workers, including their replacements: hosted code reaches none of them. */
+  /** The internal ports of all workers, including their replacements: hosted code cannot reach any of them. */
   internalPorts: number[];
 }
 

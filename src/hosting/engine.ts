@@ -5,7 +5,7 @@ import type { EngineName, Program, ProgramLimits, Trace } from './hosting.types.
 export interface InstanceExit {
   /** `stopped`: on request; `memory`: over the memory limit; `crashed`: otherwise. */
   reason: 'stopped' | 'memory' | 'crashed';
-  /** Last output, for the owner alone, without secrets. */
+  /** Last output, without secrets, for the owner only. */
   detail: string;
 }
 
@@ -23,7 +23,7 @@ export interface Instance {
   kill(): void;
 }
 
-/** Never throws. */
+/** Writes a log line, and never throws. */
 export type ProgramLog = (level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }) => void;
 
 export interface EngineContext {
@@ -39,7 +39,7 @@ export interface EngineContext {
   onTrace(trace: Trace): void;
 }
 
-/** Another runtime (containers, Cloudflare) is another implementation. */
+/** A runtime of programs. Containers or Cloudflare would be other implementations. */
 export abstract class Engine {
   abstract readonly name: EngineName;
 
@@ -58,7 +58,7 @@ export abstract class Engine {
 
 const NO_BUNDLES = 'This service runs no bundles: its operator allows them with RUNTIME_BUNDLES.';
 
-/** Only the engine of bundles can be absent. */
+/** The available engines, of which only that of bundles can be absent. */
 export class Engines {
   constructor(readonly all: readonly Engine[]) {}
 

@@ -29,7 +29,7 @@ export interface ModuleFacts {
 /** Names that bundlers leave in place because workerd provides them. */
 const RUNTIME_IMPORT = /^(?:cloudflare|workerd):|^workerd$/;
 
-/** Acorn's message on stack overflow, at some 800 nested brackets or 4,000 chained operators. */
+/** Acorn's message on stack overflow, which occurs at some 800 nested brackets or 4,000 chained operators. */
 const STACK_FAULT = 'Not enough stack space to parse input';
 
 const SHOWN_IMPORTS_MAX = 5;

@@ -95,7 +95,7 @@ export abstract class Hosting {
   abstract renew(ownerId: string): Promise<void>;
 }
 
-/** Callers use {@link Hosting} for programs anywhere. */
+/** Programs in this process. {@link Hosting} is for programs in any process. */
 export abstract class LocalHosting extends Hosting {
   /**
    * Stops stateful programs, so that another host can start them: running requests get `graceMs`, then the process is killed. The caller sends
@@ -121,7 +121,7 @@ export function passingTo(handler: Dispatcher.DispatchHandler): Dispatcher.Dispa
 }
 
 /**
- * The caller controls it through the controller of the current attempt. The raw headers are hidden, since they include
+ * A request that is forwarded, possibly in several attempts. The caller controls it through the controller of the current attempt. The raw headers are hidden, since they include
  * hop-by-hop ones.
  */
 export abstract class ForwardedRequest implements Dispatcher.DispatchController {

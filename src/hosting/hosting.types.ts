@@ -26,7 +26,7 @@ export interface ProgramQuota {
   max: number;
 }
 
-/** Contains secrets in clear: load it late, discard it early, never log it. */
+/** A program with its secrets in clear: load it late, discard it early, never log it. */
 export interface Program {
   ref: ProgramRef;
   file: string;
@@ -60,7 +60,7 @@ export const MEMORY_BASE_MB = 128;
 export interface HostedRequest {
   method: string;
   path: string;
-  /** Lower-case names. `host` is the program's own host name. */
+  /** Headers by lower-case names. `host` is the program's own host name. */
   headers: Record<string, string | string[]>;
   body?: string | Buffer | Readable;
   /** True for a long-lived event stream (GET): it has no deadline and does not count as a call. */
@@ -78,7 +78,7 @@ export type RuntimeOutcome =
   | 'responseStreamDisconnected';
 
 export interface TraceLine {
-  /** ms since 1970. */
+  /** Time in ms since 1970. */
   at: number;
   level: 'debug' | 'info' | 'log' | 'warn' | 'error';
   message: string;
@@ -95,7 +95,7 @@ export function cutLine(logBytes: number): string {
 }
 
 export interface TraceException {
-  /** ms since 1970. */
+  /** Time in ms since 1970. */
   at: number;
   name: string;
   message: string;
@@ -107,7 +107,7 @@ export interface Trace {
   ref: ProgramRef;
   /** Id from {@link INVOCATION_HEADER}, or one created here: a UUID of version 7. */
   invocationId: string;
-  /** Set in one part when the request had no id, so that no other record of it exists. */
+  /** The request, in one part of its traces, if it had no id: no other record of it exists. */
   request?: { at: number; method: string; path: string; status: number; rpcMethod: string | null };
   outcome?: RuntimeOutcome;
   /** CPU time of this request, estimated if requests ran concurrently. */

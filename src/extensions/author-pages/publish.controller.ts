@@ -23,7 +23,7 @@ import { publishPage, type Source, toSource, VISIBILITIES, type Visibility } fro
 
 const MB = 1024 * 1024;
 
-/** The parts of a form with a file or code: files as REST accepts them, text as the form of a module. */
+/** Parts of a form with a file or code: files as REST accepts them, and the code of a module as text. */
 const PARTS = {
   fields: { server: 300, namespace: 100, name: 100, visibility: 20, configSchema: MB, note: 2_000, code: 130 * 1024 },
   files: { file: 25 * MB },

@@ -36,7 +36,7 @@ export type Visibility = (typeof VISIBILITIES)[number][0];
 
 export interface PublishView extends FormsView {
   source: Source;
-  /** Empty before the first one is claimed. */
+  /** Namespaces of the person; empty before the first one is claimed. */
   namespaces: string[];
   proposal: string;
   /** Null for a new server. */

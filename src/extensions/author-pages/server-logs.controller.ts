@@ -13,10 +13,10 @@ const TEXT_MAX = 1_000;
 /** Minimum interval of events, however busy the server is. */
 const EVENT_MS = 1_000;
 
-/** Duration of a stream: the rights of its reader are checked again that often. */
+/** Duration of a stream. The rights of its reader are checked again when the stream is opened again. */
 const STREAM_MS = 5_000;
 
-/** Streams of one account and of all accounts. */
+/** Limits of streams, of one account and of all accounts. */
 const STREAMS_EACH_MAX = 10;
 const STREAMS_MAX = 200;
 

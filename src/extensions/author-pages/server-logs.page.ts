@@ -42,7 +42,7 @@ export const PAGE_SIZE = 20;
 
 export const FOLLOWED_SIZE = 50;
 
-/** Lines of a live page: more cannot be read while they change. */
+/** Limit of lines on a live page: nobody can read more while they change. */
 const LINES_MAX = 200;
 
 /** @param fault why the filters are rejected; null if they are valid */

@@ -15,7 +15,7 @@ export class CallListController {
   constructor(private readonly callsRepository: CallsRepository) {}
 
   /**
-   * List the calls of everything that you can see. All calls of connections and servers that you manage, and your own calls of other
+   * List the calls of everything that you can see. These are all calls of connections and servers that you manage, and your own calls of other
    * connections, newest first, without arguments and results. A key with scopes in some namespaces lists only calls of their targets.
    */
   @Get()

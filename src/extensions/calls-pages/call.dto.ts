@@ -6,7 +6,7 @@ import { OUTCOMES, PERIODS } from './calls.page.js';
 const outcomes = OUTCOMES.map(([value]) => value);
 const periods = Object.keys(PERIODS) as (keyof typeof PERIODS)[];
 
-/** Which calls to list. All filters must match. */
+/** Filters of the listed calls, all of which must match. */
 export class CallsQueryDto {
   /** Only calls of this target: a connection (`namespace/connectionId`), a server or a namespace. */
   @IsOptional()
@@ -35,7 +35,7 @@ export class CallsQueryDto {
   @IsIn(periods)
   since?: keyof typeof PERIODS = '24h';
 
-  /** Also requests of the protocol itself, such as `initialize` and `tools/list`. */
+  /** Includes requests of the protocol itself, such as `initialize` and `tools/list`. */
   @IsFlag()
   all?: boolean = false;
 
@@ -121,7 +121,7 @@ export class CallDto {
   exceptions: CallExceptionDto[];
 }
 
-/** Newest first. A page of a long period can have fewer calls than `limit`: continue until `nextCursor` is null. */
+/** Calls, newest first. A page of a long period can have fewer calls than `limit`: continue until `nextCursor` is null. */
 export class CallListDto {
   calls: CallDto[];
   /** The `cursor` of the next page; null on the last one. */

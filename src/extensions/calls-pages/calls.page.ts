@@ -56,13 +56,13 @@ export interface CallFilters {
   call?: string;
 }
 
-/** One call more than a page holds if there are older ones. */
+/** The calls of a page, and one more if there are older calls. */
 interface CallsView extends FoundCalls, CallCounts {
   /** Relative path to the root of the service. */
   root: string;
   filters: CallFilters;
   from: Date;
-  /** Undefined if the address names none; null for a call that the person cannot see. */
+  /** The opened call; undefined if the address does not name one, null if the person cannot see it. */
   opened: StoredCall | null | undefined;
 }
 

@@ -29,13 +29,13 @@ import {
 /** Limit of a statement, and of the wait for others. */
 const STATEMENT_MS_MAX = 10_000;
 
-/** Requests of a window, and those that are counted without a sample. */
+/** Number of requests in a window, and of requests that are counted without a sample. */
 export const WINDOW = 10_000;
 
-/** Targets whose requests are read along their own index. */
+/** Limit of targets whose requests are read along their own index. */
 const FEW_TARGETS_MAX = 50;
 
-/** Pages of Postgres, of 8 KB, in the sample of a count. */
+/** Number of Postgres pages (8 KB) in the sample of a count. */
 const SAMPLE_PAGES = 1_000;
 const PAGE_BYTES = 8_192;
 
@@ -51,7 +51,7 @@ export interface CallFilter {
   account?: string;
   tool?: string;
   outcome?: InvocationOutcome;
-  /** Include requests of the protocol itself, such as `initialize`. */
+  /** True to include requests of the protocol itself, such as `initialize`. */
   isAll: boolean;
   before?: string;
   least?: string;
@@ -110,7 +110,7 @@ const isProtocol = (method: string) =>
      OR ${method} IN ('initialize', 'ping', 'server/discover', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'), false)`;
 
 /**
- * The targets of the account $1: $2 are the accounts of which it reads all requests, $3 those of which it reads at
+ * SQL of the targets of the account $1: $2 are the accounts of which it reads all requests, $3 those of which it reads at
  * least its own; $4: the name of some targets; $5: the only namespaces.
  */
 const TARGETS = `held AS MATERIALIZED ${grantsTo('$1::uuid')},

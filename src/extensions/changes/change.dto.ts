@@ -7,7 +7,7 @@ export class ChangesQueryDto {
   @IsTime()
   since?: Date;
 
-  /** Id or name of the account that made the change. */
+  /** Changes by the account with this id or name. */
   @IsOptional()
   @IsPrintable(255)
   actor?: string;
@@ -17,7 +17,7 @@ export class ChangesQueryDto {
   @IsUUID()
   credential?: string;
 
-  /** Id or name of the target. */
+  /** Changes of the target with this id or name. */
   @IsOptional()
   @IsPrintable(300)
   target?: string;
@@ -79,10 +79,10 @@ export class ChangeDto {
    * @example '0b5c7f7e-6c0f-4a77-9d5c-2f5b8d3f6a10'
    */
   credentialId: string | null;
-  /** The members that differ, before the change; null after a creation. It contains no secrets. */
+  /** The changed fields before the change, without secrets; null after a creation. */
   @ApiProperty({ type: Object, nullable: true, example: { visibility: 'private' } })
   before: Record<string, unknown> | null;
-  /** The same members after the change; null after a deletion. */
+  /** The changed fields after the change, without secrets; null after a deletion. */
   @ApiProperty({ type: Object, nullable: true, example: { visibility: 'public' } })
   after: Record<string, unknown> | null;
 }

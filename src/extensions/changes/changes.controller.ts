@@ -13,7 +13,7 @@ export class ChangesController {
   constructor(private readonly changesService: ChangesService) {}
 
   /**
-   * List changes. Those of the account, of its namespaces, servers and connections, and those that it made elsewhere, newest
+   * List changes. Returns those of the account, of its namespaces, servers and connections, and those that it made elsewhere, newest
    * first, of the last 90 days: keys, passwords, logins, members, invitations, grants, limits, namespaces, servers, names of secrets,
    * releases and connections. Each has its actor, the credential, and the values before and after. Only an owner reads those of
    * an organization.

@@ -22,7 +22,7 @@ export interface EndedAccess {
   owner: string;
 }
 
-/** Null members do not restrict the changes. */
+/** Filter of changes. A null field does not restrict the result. */
 export interface ChangeFilter {
   since: Date | null;
   actor: string | null;

@@ -1,5 +1,5 @@
 /**
- * `/ui/s/{slug}`: a server. A browser that opens its MCP address is redirected here. Every signed-in person can open
+ * `/ui/s/{slug}`: the page of a server. A browser that opens the MCP address of the server is redirected here. Every signed-in person can open
  * the page; the services decide as for REST. Missing and hidden servers have the same page.
  *
  * Forms of servers, also shown in the catalogue: `set-up` creates a connection to the server in a namespace of the
@@ -37,7 +37,7 @@ import { ConnectService } from './clients/connect.service.js';
 import { ServerViewsService } from './server-views.service.js';
 import { accessLinkOf, callsLink } from './target-access.page.js';
 
-/** Messages for the word in the address after a form. */
+/** Messages for the words in the address after a form. */
 const DONE: Record<string, string> = { asked: 'You asked for access. This page shows the decision.' };
 
 type ServerRequest = PageRequest<{ slug: string }>;

@@ -11,7 +11,7 @@ import {
 import { cataloguePage } from './catalogue.page.js';
 import { ServerViewsService } from './server-views.service.js';
 
-/** The limit of `ServerQueryDto`. */
+/** Maximum length of a query, as in `ServerQueryDto`. */
 const QUERY_LENGTH_MAX = 500;
 
 /** `/ui/catalogue`: the servers that a person can find. `?q=` searches, `&page=` pages. */

@@ -29,7 +29,7 @@ import {
 import { accessPath, DONE, targetAccessPage } from './target-access.page.js';
 
 const PAGE_SIZE = 50;
-/** Open requests with a form. */
+/** Maximum number of open requests with a form. */
 const REQUESTS_MAX = 20;
 
 type TargetRequest = PageRequest<{ kind: string; target: string }>;

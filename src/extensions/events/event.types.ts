@@ -31,7 +31,7 @@ export type EventName =
  * `{ releaseId, summary, changeCount, foundBy }`.
  */
 export interface ChangeEvent {
-  /** A number that grows; the same in each attempt. */
+  /** A growing number, the same in each attempt. */
   id: string;
   name: Exclude<EventName, 'call.finished'>;
   at: Date;

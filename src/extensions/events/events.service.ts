@@ -15,7 +15,7 @@ const WAIT_SECONDS_MAX = 3_600;
 const UNSEEN_MS_MAX = 7 * 24 * HOUR_MS;
 const ERROR_CHARS_MAX = 500;
 
-/** Idle without such a method. */
+/** Calls methods with `@OnEvent`; idle without such a method. */
 @Injectable()
 export class EventsService implements OnApplicationBootstrap {
   private readonly logger = new Logger('events');

@@ -1,8 +1,8 @@
 import { DiscoveryService } from '@nestjs/core';
 
-/** How a hook is called. */
+/** Options of a hook. */
 export interface HookOptions {
-  /** Hooks run in ascending order; equal ones by the name `Module.Provider.method`. Default: 0. */
+  /** Hooks run in ascending order; hooks with equal values, by the name `Module.Provider.method`. Default: 0. */
   order?: number;
   /** Time in milliseconds after which the hook has failed. Default: 5,000, at most 30,000. */
   timeoutMs?: number;

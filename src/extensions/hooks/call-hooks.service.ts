@@ -26,7 +26,7 @@ class HookFailedError extends errorOf('unavailable') {
   }
 }
 
-/** Without such a method, calls are passed on unchanged. */
+/** Calls the hooks of modules. Without hooks, calls are forwarded unchanged. */
 @Injectable()
 export class CallHooksService implements OnModuleInit, CallHookRunner {
   private readonly logger = new Logger('hooks');

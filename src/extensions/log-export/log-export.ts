@@ -17,7 +17,7 @@ const NAMES_MAX = 50_000;
 /** Time at shutdown for the waiting records. */
 const LAST_SEND_MS_MAX = 2_000;
 
-/** Other levels are sent as `info`. */
+/** Severity numbers by level; other levels are sent as `info`. */
 const SEVERITY: ReadonlyMap<string, number> = new Map(
   Object.entries({ debug: 5, info: 9, log: 9, warn: 13, error: 17 }),
 );
@@ -93,7 +93,7 @@ export class LogExport implements OnApplicationShutdown {
   }
 }
 
-/** One object: the library groups records by it. */
+/** Scope of all records. The library groups records by this object. */
 const SCOPE = { name: 'slipway' };
 
 function* recordsOf(part: Part): Generator<LogRecord> {

@@ -14,7 +14,7 @@ import {
 import { answerWithModel } from './model-answers.js';
 import { ModelClient } from './model-client.js';
 
-/** Concurrent requests of one process, and the wait for a slot. */
+/** Limit of concurrent requests of one process, and of the wait for a slot. */
 const PARALLEL_MAX = 8;
 const SLOT_WAIT_MS = 2_000;
 

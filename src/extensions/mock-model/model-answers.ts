@@ -17,7 +17,7 @@ const PART_CHARS_MAX = 16_000;
 /** Time of the call that is reserved for a result without the model. */
 const RESERVE_MS = 500;
 
-/** Attempts for one call: a response that violates the schema is requested again. */
+/** Number of attempts for one call: a response that violates the schema is requested again. */
 const TRIES = 2;
 
 const SYSTEM =
@@ -76,7 +76,7 @@ function promptFor(call: ModelledCall, recent: Awaited<ReturnType<ModelledCall['
 }
 
 async function readAnswer({ definition, outputFault }: ModelledCall, text: string): Promise<ToolResult | string> {
-  // JSON, even inside a Markdown fence, as models often write it.
+  // Models often put JSON into a Markdown fence.
   const inner = /^\s*```(?:json)?\s*([\s\S]*?)\s*```\s*$/.exec(text)?.[1] ?? text;
   const value = jsonIn(inner);
   if (!isObject(value)) return 'it was not a JSON object';

@@ -9,7 +9,7 @@ interface ModelDialect {
 }
 
 interface ModelEndpoint {
-  /** A base such as `https://api.openai.com/v1`, or the whole URL. */
+  /** A base URL such as `https://api.openai.com/v1`, or the complete URL. */
   url: string;
   apiKey: string | null;
   model: string;
@@ -30,7 +30,7 @@ export class ModelClient {
     this.dialect = isAnthropic ? anthropic(url, endpoint) : openAi(url, endpoint);
   }
 
-  /** Does not follow redirects, which would receive the key. @throws MockModelError */
+  /** Requests a completion, without following redirects, which would receive the key. @throws MockModelError */
   async complete(system: string, prompt: string, signal: AbortSignal): Promise<string> {
     const answer = await this.post(this.dialect.body(system, prompt), signal);
     const text = this.dialect.text(answer);

@@ -54,7 +54,7 @@ export interface RegistryServer {
   description: string;
   version: string;
   isDeprecated: boolean;
-  /** The page of its source code or its site. Starts with `https://`. */
+  /** The `https://` URL of the source code or the site. */
   page: string | null;
   ways: Way[];
 }

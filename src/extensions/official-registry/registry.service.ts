@@ -29,7 +29,7 @@ export class RegistryUnavailableError extends errorOf('unavailable') {}
  */
 @Injectable()
 export class RegistryService {
-  /** By URL, the least recently used first. */
+  /** Pages by URL, the least recently used first. */
   private readonly pages = new Map<string, { page: Promise<RegistryPage>; until: number }>();
   private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX, TIMEOUT_MS);
   private readonly logger = new Logger(RegistryService.name);

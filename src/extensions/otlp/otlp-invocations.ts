@@ -27,7 +27,7 @@ const ENTRIES_MAX = 1_000;
 
 const TRACES_MAX = 50_000;
 
-/** Time after the last record of a trace. */
+/** Lifetime of an entry after the last record of its trace. */
 const LIFETIME_MS = 15 * 60_000;
 
 /**
@@ -82,7 +82,7 @@ export async function groupRecords(
     const first = new Date(Math.min(...trace.times));
     const id =
       traceId === NO_TRACE
-        ? // By the content, so that a repeated export has the same id.
+        ? // The id depends on the content, so that a repeated export has the same id.
           invocationId(serverId, digestOf([trace.lines, trace.exceptions]), first)
         : invocationId(serverId, traceId, starts.startOf(serverId, traceId, first));
     return toInvocation(id, trace, first);

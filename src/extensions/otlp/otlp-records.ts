@@ -88,7 +88,7 @@ export interface OtlpRecord {
 type Members = Record<string, unknown>;
 type Plain = string | number | bigint | boolean | Plain[] | { [key: string]: Plain } | null;
 
-/** Nesting of a structured value; deeper parts are not read. */
+/** Maximum nesting of a structured value; deeper parts are not read. */
 const DEPTH_MAX = 20;
 
 /**
@@ -150,7 +150,7 @@ const readers = Object.entries<(value: unknown, depth: number) => Plain>({
   stringValue: textOf,
   boolValue: (value) => value === true,
   intValue: integerOf,
-  // As in the JSON form of protobuf.
+  // Follows the JSON form of protobuf.
   doubleValue: (value) => (NOT_FINITE.test(String(value)) ? String(value) : numberOf(value)),
   bytesValue: (value) => (Buffer.isBuffer(value) ? value.toString('base64') : textOf(value)),
   arrayValue: (value, depth) => listOf(value, 'values').map((item) => toPlain(item, depth)),

@@ -8,10 +8,10 @@ import { RecordingsRepository } from './recordings.repository.js';
 const RECORDED_CALLS_MAX = 1_000;
 const RECORDED_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Larger calls are not recorded. */
+/** Maximum size of a recorded call; larger calls are not recorded. */
 const CALL_BYTES_MAX = 1024 * 1024;
 
-/** Buffered calls in this process while the database is unavailable; further calls are not recorded. */
+/** Limit of buffered calls in this process while the database is unavailable; further calls are not recorded. */
 const BUFFER_BYTES_MAX = 32 * 1024 * 1024;
 
 interface BufferedCall {
@@ -66,9 +66,9 @@ export class CallRecorder implements OnApplicationShutdown {
   private async write(batch: Map<number, BufferedCall>): Promise<void> {
     const calls = groupBy(batch.values(), ({ connectionId }) => connectionId);
     await this.database.transaction(async (tx) => {
-      // One order of locks in all processes, to avoid deadlocks.
+      // Takes locks in the same order in all processes, to avoid deadlocks.
       for (const id of [...calls.keys()].sort()) {
-        // Null if the connection was deleted or is no longer recorded.
+        // The size is null if the connection was deleted or is no longer recorded.
         const size = await this.recordingsRepository.lockActive(id, tx);
         if (!size) continue;
         for (const call of calls.get(id) ?? []) {

@@ -33,7 +33,7 @@ export class RecordingController {
     return this.recordingsService.set(caller, { namespace, id }, enabled);
   }
 
-  /** Get the state and size of a recording, without its contents. Calls show within a second. */
+  /** Get the state and size of a recording, without its contents. New calls appear within a second. */
   @Get()
   @Access('connections:read', ownConnections)
   @ApiOkResponse({ type: RecordingDto })
@@ -61,8 +61,8 @@ export class RecordingController {
   }
 
   /**
-   * Export the recording as a fixture. A mock takes it as its scenario while it has at most 10,000 characters; a longer one is
-   * replayed with `replay:{connectionId}`. For the owner only.
+   * Export the recording as a fixture. A mock takes it as its scenario while it has at most 10,000 characters; a longer recording is
+   * replayed with `replay:{connectionId}`. Only the owner can export it.
    */
   @Get('fixture')
   @Access('connections:read', ownConnectionsOnly)
@@ -76,7 +76,7 @@ export class RecordingController {
     return this.recordingsService.fixture(caller, { namespace, id });
   }
 
-  /** Stop recording and delete the recorded calls. Mocks made from them stay. */
+  /** Stop recording and delete the recorded calls. Mocks created from them remain. */
   @Delete()
   @Access('connections:write', ownConnections)
   @ApiErrors(404)

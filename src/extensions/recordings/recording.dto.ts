@@ -12,23 +12,23 @@ export class SetRecordingDto {
 export class RecordedToolDto {
   /** @example 'create_issue' */
   name: string;
-  /** Recorded calls of the tool. */
+  /** Number of recorded calls of the tool. */
   calls: number;
 }
 
-/** The state and size of a recording. Arguments and results are shown to the owner only, by `calls` and `fixture` below it. */
+/** The state and size of a recording. Only the owner can read arguments and results, by `calls` and `fixture` under this path. */
 export class RecordingDto {
   enabled: boolean;
   /**
-   * End of recording. Absent while recording is off.
+   * Time at which recording ends. Absent while recording is off.
    * @example '2026-11-27T10:15:00.000Z'
    */
   until?: string;
-  /** Recorded calls: at most 1,000, each for 7 days. */
+  /** Number of recorded calls: at most 1,000, each stored for 7 days. */
   calls: number;
-  /** Their size: at most 16 MB together. */
+  /** Total size of the recorded calls: at most 16 MB. */
   bytes: number;
-  /** By name. */
+  /** Recorded tools, sorted by name. */
   tools: RecordedToolDto[];
 }
 
@@ -46,18 +46,18 @@ export class RecordedCallsQueryDto {
 /** A recorded call. */
 export class RecordedCallDto {
   /**
-   * When it was recorded.
+   * Time of the recording.
    * @example '2026-11-20T10:15:00.123Z'
    */
   at: string;
   /** @example 'create_issue' */
   tool: string;
   arguments: Record<string, unknown>;
-  /** As the MCP server sent it. */
+  /** The result as the MCP server sent it. */
   result: Record<string, unknown>;
 }
 
-/** A page, in the order of recording. */
+/** A page of calls, in the order of recording. */
 export class RecordedCallsDto {
   calls: RecordedCallDto[];
   /** The `cursor` of the next page; null on the last one. */
@@ -67,9 +67,9 @@ export class RecordedCallsDto {
 /** A rule of a fixture. */
 export class RecordedRuleDto {
   arguments: Record<string, unknown>;
-  /** With the members that a fixture takes: `content`, `structuredContent`, `isError` and `_meta`. */
+  /** The result, with the fields that a fixture accepts: `content`, `structuredContent`, `isError` and `_meta`. */
   result: Record<string, unknown>;
-  /** Absent for the last result of these arguments, which repeats. */
+  /** How often the result is returned. Absent for the last result of these arguments, which repeats. */
   times?: number;
 }
 

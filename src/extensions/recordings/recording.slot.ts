@@ -17,7 +17,7 @@ import { RecordingsService } from './recordings.service.js';
 
 const CALLS_MAX = 20;
 
-/** Displayed characters of arguments and of a result. */
+/** Maximum number of displayed characters of arguments and of a result. */
 const SHOWN_CHARS_MAX = 1_000;
 
 @Injectable()

@@ -14,11 +14,11 @@ export interface ListedProcess {
 
 export interface StoredSizes {
   database: number;
-  /** Including indexes. */
+  /** Bytes of the log tables, including indexes. */
   logs: number;
-  /** Tables of the last days, newest first. */
+  /** Size of the tables of the last days, newest first. */
   logDays: { day: string; bytes: number }[];
-  /** Files of releases, each counted once. */
+  /** Bytes of the files of releases, each counted once. */
   files: number;
   /** The part of `files` from releases of the last 7 days. */
   newFiles: number;
@@ -33,7 +33,7 @@ export interface Suspended {
 
 const LISTED_MAX = 50;
 
-/** Every list is limited. */
+/** Reads the state of the service, in lists of limited length. */
 @Injectable()
 export class ServicePageRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

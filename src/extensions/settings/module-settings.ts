@@ -4,7 +4,7 @@ import { tokenOf } from './inject-settings.decorator.js';
 
 export interface ModuleSettings {
   provider: ValueProvider;
-  /** The names, and which of them are set. Values can be secret. */
+  /** Names of the settings, and which of them are set. Values can be secret. */
   summary: string;
   /** One warning for each variable that has the module's prefix but is not a setting. */
   warnings: string[];

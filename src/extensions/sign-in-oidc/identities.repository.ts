@@ -6,7 +6,7 @@ import type { Identity } from './identity.js';
 
 export interface SigningIn extends Identity {
   refreshToken: string | null;
-  /** Sealed; null if it is too long to be sent back. */
+  /** The ID token, sealed; null if it is too long to be sent back. */
   idToken: string | null;
 }
 
@@ -20,7 +20,7 @@ export interface LinkedIdentity extends Pick<Identity, 'issuer' | 'subject' | 'n
   signedInAt: Date;
 }
 
-/** Statements keep the stored refresh token without a new one: some issuers return one only at the first sign-in. */
+/** Assignments of a sign-in. They keep the stored refresh token if there is no new one: some issuers send one only at the first sign-in. */
 const SIGNED_IN = 'signed_in_at = now(), checked_at = now(), failed_at = NULL';
 
 const CLAIMED_MAX = 10;
@@ -70,7 +70,7 @@ export class IdentitiesRepository {
     current: { issuer: string; hasPasswords: boolean },
   ): Promise<boolean | null> {
     return transactionOf(this.database, person, async (tx) => {
-      // One at a time: two concurrent requests could remove the last two ways to sign in.
+      // Runs one at a time: two concurrent requests could remove the last two ways to sign in.
       await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`slipway.unlink ${person.accountId}`]);
       const [[removed]] = await tx.query<[{ hasOther: boolean }[]]>(
         `WITH other AS (SELECT EXISTS (SELECT FROM identities

@@ -31,13 +31,13 @@ const TIMEOUT_SECONDS = 10;
  */
 const NO_ANSWER = new Set([undefined, 'OAUTH_TIMEOUT', 'OAUTH_RESPONSE_IS_NOT_CONFORM', 'OAUTH_PARSE_ERROR']);
 
-/** Accepted difference of the clocks. */
+/** Accepted difference between the clocks of the issuer and of this process. */
 const SKEW_SECONDS = 60;
 
 const CHECKED_MS = 60_000;
 const WAIT_MS = 2_000;
 
-/** Each sign-in reads its metadata and keys again, so that a rotation needs no restart. */
+/** The issuer. Each sign-in reads its metadata and keys again, so that a rotation needs no restart. */
 @Injectable()
 export class IssuerService implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly name: string;
@@ -46,7 +46,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   private readonly redirectUri: string;
   private readonly signedOutUri: string;
   private readonly isGoogle: boolean;
-  /** How far the issuer's clock was ahead in its last response. */
+  /** Seconds by which the issuer's clock was ahead in its last response. */
   private aheadSeconds = 0;
   private lastCheck: { isAvailable: boolean; at: number } | null = null;
   private checking: Promise<unknown> | null = null;
@@ -62,7 +62,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     this.redirectUri = `${env.baseUrl}/login/oidc/callback`;
   }
 
-  /** Does not wait: an unavailable issuer does not block the start. */
+  /** Discovers the issuer in the background: an unavailable issuer does not block the start. */
   onApplicationBootstrap(): void {
     void this.check();
   }
@@ -71,7 +71,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     await this.egress.close();
   }
 
-  /** Uses a check that is at most a minute old. Null if people can sign in. */
+  /** Returns the problem of a check that is at most a minute old; null if people can sign in. */
   async problem(): Promise<string | null> {
     const { isAvailable = false, at = 0 } = this.lastCheck ?? {};
     if (!isAvailable || Date.now() - at > CHECKED_MS) {
@@ -271,7 +271,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
   };
 }
 
-/** Leaves out the values that were checked. */
+/** Returns the reason of an error, without the checked values. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error && cause.message !== '' ? `${message}: ${cause.message}` : message;

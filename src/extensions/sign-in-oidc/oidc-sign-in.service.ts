@@ -28,7 +28,7 @@ const COOKIE = 'oidc';
 
 const PENDING_SECONDS = 600;
 
-/** Longest ID token that a sign-out sends back in a URL. */
+/** Maximum length of an ID token that a sign-out sends back in a URL. */
 const HINT_CHARS_MAX = 4_096;
 
 interface Pending extends Checks {
@@ -124,7 +124,7 @@ export class OidcSignInService implements OnModuleInit {
 
   private async link(client: ClientContext, accountId: string, identity: SigningIn): Promise<Redirect> {
     const person = await this.identities.signedIn(client);
-    // eslint-disable-next-line no-restricted-syntax -- Whoever signed in meanwhile did not ask for the link.
+    // eslint-disable-next-line no-restricted-syntax -- Another user who signed in meanwhile did not request the link.
     if (person?.accountId !== accountId) throw noPendingSignIn();
     if (person.rootKeyId !== undefined) throw keySession();
     if (!(await this.identitiesRepository.link(identity, person))) {
@@ -202,7 +202,7 @@ export class OidcSignInService implements OnModuleInit {
   }
 }
 
-/** Rejects a session that began with a key: an identity outlives the key, so its holder could sign in indefinitely. */
+/** Returns the rejection of a session that began with a key: an identity outlives the key, so its holder could sign in indefinitely. */
 function keySession(): SignInError {
   return notAdmitted(
     'Sign in with your password',

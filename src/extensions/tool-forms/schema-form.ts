@@ -19,7 +19,7 @@ export interface Field {
   isRequired: boolean;
   control: 'text' | 'number' | 'integer' | 'choice' | 'object' | 'json';
   input: Record<string, string>;
-  /** Several values: lines of text or numbers, or several choices. */
+  /** True for several values: lines of text or numbers, or several choices. */
   isList: boolean;
   options: { label: string; value: unknown }[];
   members: Map<string, Field>;
@@ -32,7 +32,7 @@ export type Faults = Map<string, string>;
 
 const DEPTH_MAX = 3;
 
-/** A schema with more fields is one field for JSON. */
+/** Maximum number of fields; a schema with more fields becomes one field for JSON. */
 const FIELDS_MAX = 200;
 
 /** Size of everything that a form shows of a schema, roughly in characters; a larger schema is one field for JSON. */
@@ -170,7 +170,7 @@ function drawnForm(schema: unknown, prefix: string): Field {
     }
     if (type === 'number' || type === 'integer') return { control: type, input: numberInput(type, rest) };
     if (type === 'array') {
-      // A list of lists is a field for JSON, as a list of objects is.
+      // A list of lists becomes a field for JSON, like a list of objects.
       if (depth === Infinity) return FREE;
       const { control, options, isList, blank } = draw(items, name, '', true, Infinity);
       const isScalar = control !== 'json' && control !== 'object' && !isList && blank === undefined;
@@ -290,7 +290,7 @@ export function entriesOf(field: Field, value: unknown): [string, string][] | nu
   return field.control === 'object' || field.control === 'json' ? [[field.name, jsonText(value)]] : null;
 }
 
-/** Defaults in an optional object are left out: they would make it present. */
+/** Returns the defaults, except those in an optional object, which would make the object present. */
 export function defaultsOf({ members }: Field): [string, string][] {
   return [...members.values()].flatMap((field) => {
     if (field.fallback !== undefined) return entriesOf(field, field.fallback) ?? [];
@@ -323,7 +323,7 @@ function toInputs(field: Field, value: unknown): [string, string][] {
   return control === 'choice' ? items.map((item) => [name, item]) : [[name, items.join('\n')]];
 }
 
-/** Steps start at the smallest value, as in browsers. */
+/** Renders an input for a number, whose steps start at the smallest value, as in browsers. */
 function numberInput(type: 'number' | 'integer', { minimum, maximum, multipleOf }: JsonObject): Record<string, string> {
   const step = type === 'integer' ? '1' : 'any';
   const limits = Object.entries({ min: minimum, max: maximum }).filter(([, limit]) => typeof limit === 'number');

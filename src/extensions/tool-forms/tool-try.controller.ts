@@ -50,7 +50,7 @@ const VALUES_MAX = 1_000;
 /** Time after which the page of a call is sent without its result. */
 const SLOW_MS = 1_000;
 
-/** Displayed input requests of one result. */
+/** Maximum number of displayed input requests of one result. */
 const REQUESTS_MAX = 20;
 
 type ToolRequest = PageRequest<{ namespace: string; connectionId: string; tool: string }>;

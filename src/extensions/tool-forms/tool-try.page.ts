@@ -37,7 +37,7 @@ const SHOWN_CHARS_MAX = 64 * 1024;
 /** Bytes of a result, or of one of its images, that the page embeds in a `data:` address. */
 const HELD_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Progress reports on a page; later ones are left out. */
+/** Maximum number of progress reports on a page; later reports are left out. */
 const STEPS_MAX = 1_000;
 
 const KINDS: Record<number, string> = {

@@ -25,7 +25,7 @@ export const triggerExample = {
 /** The receiver of events. */
 export class DeliveryPlaceDto {
   /**
-   * Receives the events: https.
+   * The https URL that receives the events.
    * @example 'https://app.example.com/hooks/pages'
    */
   @IsString()
@@ -37,7 +37,7 @@ export class DeliveryPlaceDto {
 /** The receiver of events, and the secret that signs them. */
 export class DeliveryDto extends DeliveryPlaceDto {
   /**
-   * Signs the events (Standard Webhooks): `whsec_` and the base64 of 24 to 64 bytes. Passed to the MCP server and not stored.
+   * The secret that signs the events (Standard Webhooks): `whsec_` and the base64 of 24 to 64 bytes. Passed to the MCP server and not stored.
    * @example 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
    */
   @IsString()
@@ -72,7 +72,7 @@ export class SubscribeTriggerDto extends TriggerParamsDto {
 
 export class TriggerSubscriptionDto {
   /**
-   * The same for the same trigger, params and URL; sent in the `X-MCP-Subscription-Id` header of events.
+   * Id of the subscription, the same for the same trigger, params and URL; sent in the `X-MCP-Subscription-Id` header of events.
    * @example 'trg_5f2c9a0d4b7e1c3f8a6d2e4b9c1f7a30'
    */
   id: string;

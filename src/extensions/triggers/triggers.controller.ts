@@ -37,7 +37,7 @@ const failures = [
 export class TriggersController {
   constructor(private readonly triggersService: TriggersService) {}
 
-  /** List the triggers of a connection. Preview. Empty for a server without triggers. */
+  /** List the triggers of a connection. Preview. The list is empty for a server without triggers. */
   @Get()
   @Access('connections:read', callableConnections)
   @ApiOkResponse({ type: [TriggerDto], example: [triggerExample] })

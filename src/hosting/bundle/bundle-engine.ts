@@ -13,7 +13,7 @@ import { Sandbox } from '../sandbox/sandbox.js';
 import { BundleWorkspace, type OpenEgressProxy } from './bundle-workspace.js';
 import { BundleServer } from './bundle-server.js';
 
-/** One program may use a quarter of all sessions, so that its callers cannot lock out others. */
+/** Divisor of the share of one program: a quarter of all sessions, so that its callers cannot lock out others. */
 const SHARE = 4;
 
 /**

@@ -58,7 +58,7 @@ export class BundleServer {
     );
   }
 
-  /** Kills the sessions if `now`. Resolves after the processes have exited. */
+  /** Closes the sessions, or kills them if `now` is true. Resolves after the processes have exited. */
   async close(now: boolean): Promise<void> {
     this.isClosed = true;
     this.sweeper.stop();

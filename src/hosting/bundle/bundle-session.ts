@@ -50,7 +50,7 @@ const GRACE_MS = 1_000;
 
 const LOOK_MS = 250;
 
-/** Interval for an idle one, whose own timers may still run. */
+/** Interval for an idle session, whose own timers might still run. */
 const IDLE_LOOK_MS = 5_000;
 
 export type SessionLimits = Pick<ProgramLimits, 'cpuMs' | 'memoryMb' | 'logBytes'>;
@@ -92,7 +92,7 @@ export class BundleSession {
     private readonly limits: SessionLimits,
     private readonly handlers: SessionHandlers,
   ) {
-    // Its own process group, so that child processes are killed with it.
+    // The session has its own process group, so that its child processes are killed as well.
     this.child = spawn(file, args, { ...options, detached: true, stdio: ['pipe', 'pipe', 'pipe', ...fds] });
     this.usage = new SessionUsage(this.child.pid);
     this.ended = this.listen();
@@ -211,7 +211,7 @@ export class BundleSession {
 
   private fromChild(line: string): void {
     const value = exactJsonIn(line);
-    // The batches of 2025-03-26.
+    // Clients of 2025-03-26 send batches.
     const messages = (Array.isArray(value) && value.length > 0 ? value : [value]) as JSONRPCMessage[];
     // Logged because servers often print to standard output; the client must not receive it.
     if (!messages.every((message) => isObject(message) && isMessage(message)))

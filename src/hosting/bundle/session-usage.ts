@@ -18,7 +18,7 @@ export interface Usage {
   cpuMs: number;
   /** Anonymous memory in MB. Pages that a child shares with its parent after `fork` are counted for both. */
   memoryMb: number;
-  /** {@link PROCESSES_MAX} + 1 when there are more. */
+  /** Number of processes; {@link PROCESSES_MAX} + 1 when there are more. */
   processes: number;
 }
 
@@ -28,7 +28,7 @@ export class SessionUsage {
 
   constructor(private readonly pid: number | undefined) {}
 
-  /** Returns null where the system does not report it, or after the exit. */
+  /** Returns the usage; null after the exit, or where the system does not report it. */
   readUsage(): Usage | null {
     const now = performance.now();
     if (now < this.goodUntil) return this.last;
@@ -52,7 +52,7 @@ function usageOf(pid: number | undefined): Usage | null {
     memoryKb += Number(/^RssAnon:\s+(\d+)/m.exec(read(`/proc/${each}/status`) ?? '')?.[1] ?? 0);
     const threads = threadsOf(each).slice(0, threadsLeft);
     threadsLeft -= threads.length;
-    // Orphans belong to the first process.
+    // Orphaned processes belong to the first process.
     const children = threads.flatMap((thread) =>
       (read(`/proc/${each}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
     );

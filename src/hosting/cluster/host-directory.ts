@@ -15,7 +15,7 @@ declare module '../../platform/queue/pub-sub.js' {
 export interface HostDetails {
   /** Id of its data folder (`DataFolder`): hosts with the same one find each other's state. */
   dataId: string;
-  /** Engines it runs: null, or a message why not. */
+  /** Engines of the host: null if it runs the engine, or a message with the reason why not. */
   engines: Record<EngineName, string | null>;
   livePrograms: Record<string, number>;
 }
@@ -35,7 +35,7 @@ const SUSPECT_MS = 5_000;
 export class HostDirectory implements OnModuleInit {
   private readonly lists = new RowCache<LiveHost[]>(() => this.load());
   private last: LiveHost[] = [];
-  /** Until when a host is suspect, by `performance.now()`. */
+  /** Time until which a host is suspect, by `performance.now()`. */
   private readonly suspects = new Map<string, number>();
 
   constructor(
@@ -48,7 +48,7 @@ export class HostDirectory implements OnModuleInit {
     await this.pubSub.subscribe('hosting.hosts', () => this.forget());
   }
 
-  /** Includes hosts whose lease is about to be renewed after the database returned. @throws the database's error */
+  /** Lists live hosts, including those whose lease is about to be renewed after the database returned. @throws the database's error */
   async live(): Promise<LiveHost[]> {
     return (await this.lists.get('all')) ?? [];
   }

@@ -10,7 +10,7 @@ import type { Placement } from './placements.repository.js';
 const NO_HOST = 'No process of this service runs hosted code: start one with the role `host`.';
 
 export interface Choosing {
-  /** Hosts that did not take the request. */
+  /** Hosts that did not accept the request. */
   excluded: ReadonlySet<string>;
   mayRunHere: boolean;
 }
@@ -78,7 +78,7 @@ export class HostSelector {
     return first.id === this.processRegistry.id ? null : first;
   }
 
-  /** Uses the cache, and reads the placement again when it names no live host. */
+  /** Returns the placement from the cache, and reads it again when it names no live host. */
   private async placementOf(ownerId: string): Promise<Placement | null> {
     const placement = await this.placements.find(ownerId);
     if (!placement?.hostId || placement.hostId === this.processRegistry.id || (await this.hostOf(placement.hostId)))

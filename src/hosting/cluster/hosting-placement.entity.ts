@@ -15,7 +15,7 @@ export class HostingPlacement {
   @Column('bigint', { nullable: true })
   epoch: string | null;
 
-  /** Data folder that holds the state: outlives the host. */
+  /** Data directory that holds the state and outlives the host. */
   @Column('uuid', { name: 'data_id' })
   dataId: string;
 }

@@ -77,7 +77,7 @@ class HostResponse implements AttemptHandler {
 
 @InternalController('internal/hosting/:host/:epoch')
 export class InternalHostingController implements BeforeApplicationShutdown {
-  /** Event streams, which do not end by themselves. */
+  /** Open event streams, which do not close by themselves. */
   private readonly streams = new Set<HostResponse>();
 
   constructor(

@@ -49,7 +49,7 @@ export class PlacementsRepository {
     await this.database.query('DELETE FROM hosting_placements WHERE owner_id = $1', [ownerId]);
   }
 
-  /** Deletes the placements of a host, and leaves the state of its programs in place. */
+  /** Releases the placements of a host, and leaves the state of its programs in place. */
   async releaseAll(hostId: string): Promise<void> {
     await this.database.query('UPDATE hosting_placements SET host_id = NULL, epoch = NULL WHERE host_id = $1', [
       hostId,

@@ -47,7 +47,7 @@ export class DataFolder {
 
 @Injectable()
 export class Placements implements OnModuleInit {
-  /** A claim is also published, and a host that does not have the program reports it. */
+  /** Cached placements. A claim is also published, and a host that does not have the program reports it. */
   private readonly cache = new RowCache<Placement>((ownerId) => this.placementsRepository.find(ownerId));
   private readonly ownEpochs = new Map<string, string>();
   private readonly claiming = new Map<string, Promise<boolean>>();

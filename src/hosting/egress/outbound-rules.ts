@@ -4,7 +4,7 @@ import { OutboundError } from './outbound.errors.js';
 /** `http`: an HTTP request, WebSocket included. `tcp`: raw bytes. */
 export type OutboundKind = 'http' | 'tcp';
 
-/** Closed: machines that send mail lose their reputation as senders. */
+/** Always closed: machines that send mail lose their reputation as senders. */
 const MAIL_PORT = 25;
 
 const WEB_PORTS = new Set([80, 443]);
@@ -23,7 +23,7 @@ const DNS_HOST = 'cloudflare-dns.com';
 export class OutboundRules {
   private readonly patterns: HostPattern[] | null;
 
-  /** Ignores entries that are not patterns. */
+  /** @param allow patterns; other entries are ignored */
   constructor(allow: string[] | null) {
     this.patterns = allow && allow.map(parseHostPattern).filter((pattern) => pattern !== null);
   }

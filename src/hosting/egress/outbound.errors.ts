@@ -1,6 +1,6 @@
 import { EgressProxyError, EgressRefusedError } from '../../platform/egress/egress.errors.js';
 
-/** The message is for the code. */
+/** An error of an outgoing request; its message is for the hosted code. */
 export class OutboundError extends Error {
   /** @param isLogged true for a request that a rule forbids: also logged for the author */
   constructor(

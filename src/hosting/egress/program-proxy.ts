@@ -63,7 +63,7 @@ export interface ProgramProxyOptions {
 
 const CHECK_MS = 5_000;
 
-/** Longer than workerd's 5 s, so that workerd closes idle sockets and loses no request. */
+/** Idle time of a socket, longer than workerd's 5 s, so that workerd closes idle sockets and loses no request. */
 const KEEP_MS = 30_000;
 
 const ABSOLUTE = /^https?:\/\//i;

@@ -1,4 +1,4 @@
-/** Bodies are streamed and have no limit. */
+/** Limits of the proxy. Bodies are streamed and have no limit. */
 export const PROXY_LIMITS = {
   /** Concurrent requests, WebSockets and raw connections; as many idle sockets again may stay open. */
   atOnceMax: 32,

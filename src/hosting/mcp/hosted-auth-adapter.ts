@@ -15,7 +15,7 @@ const REFUSALS = ['invalid_grant', 'bad_refresh_token', 'access_denied', 'intera
 
 const LOOPBACK = /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
-/** Error messages of the module are never repeated: they may contain tokens. */
+/** The auth adapter of a module, whose error messages are never repeated: they can contain tokens. */
 export class HostedAuthAdapter implements AuthAdapter {
   /**
    * @param url URL of its path, with the caller's configuration as the query

@@ -33,7 +33,7 @@ export interface HostedCall {
    * Without it sessions belong to this channel and are closed with it.
    */
   sessionsOf?: string;
-  /** Responses contain the messages of the code's errors, for its author. */
+  /** True for a scan, whose responses contain the messages of the code's errors, for its author. */
   isScan?: boolean;
 }
 

@@ -20,7 +20,7 @@ import { INVOCATION_HEADER, RPC_METHOD_HEADER, type ProgramRef } from '../hostin
 
 const RPC_METHOD = /^\{"jsonrpc":"2\.0",(?:"id":\d+,)?"method":"([\w/$.-]{1,100})"/;
 
-/** The origin of their URL names the program; nothing connects to it. */
+/** Sends requests to programs. The origin of the URL names the program; nothing connects to this origin. */
 export class HostedDispatcher implements HttpDispatcher {
   /** @param host host name that the code sees as its own */
   constructor(

@@ -5,8 +5,8 @@ const FIRST_REST_MS = 1_000;
 const REST_MS_MAX = 60_000;
 
 /**
- * The first crash has no back-off: one bad request must not block all others. From the second in a row it is 1 s,
- * doubling to 60 s. A response resets it.
+ * Back-off after crashes. The first crash has none: one bad request must not block all others. From the second one in a row on, it is 1 s,
+ * doubled up to 60 s. A response resets the back-off.
  */
 export class Backoff {
   crashes = 0;

@@ -49,7 +49,7 @@ export interface RuntimeCounts {
   starts: number;
   crashes: number;
   kills: Record<KillReason, number>;
-  /** Requests rejected before a program received them. */
+  /** Number of requests rejected before a program received them. */
   refused: Record<RefusalReason, number>;
   /** CPU time of finished requests. */
   cpuMs: number;
@@ -117,7 +117,7 @@ export class LiveProgram {
     return this.state === 'starting' || this.state === 'ready';
   }
 
-  /** Streams do not count, since their clients reconnect. */
+  /** True without running requests. Streams are ignored, since their clients reconnect. */
   get isIdle(): boolean {
     return this.state === 'ready' && this.calls.count === 0;
   }
@@ -269,7 +269,7 @@ export class LiveProgram {
     this.backoff.crashed(performance.now());
   }
 
-  /** Callers cannot read this output. */
+  /** Writes output for the owner, which callers cannot read. */
   private tellOwner(name: string, message: string): void {
     const exceptions = [{ at: Date.now(), name, message }];
     this.traces.receiveTrace({ ref: this.ref, invocationId: '', lines: [], exceptions });

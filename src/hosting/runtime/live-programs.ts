@@ -96,7 +96,7 @@ export class LivePrograms {
   }
 }
 
-/** Sorts idle programs by idle time; programs with streams come last. */
+/** Returns the program that has been idle longest; one with streams only if there is no other. */
 export function idleLongest<T extends Pick<LiveProgram, 'isIdle' | 'hasStreams' | 'idleSince'>>(
   programs: readonly T[],
 ): T | undefined {

@@ -38,7 +38,7 @@ export class OwnerVersions {
     this.backoff = new Backoff();
   }
 
-  /** Returns true when nothing of it runs or must be remembered. */
+  /** Returns true when no version runs and no crash must be remembered. */
   isForgettable(now: number): boolean {
     return this.programs.size === 0 && this.backoff.isOver(now);
   }

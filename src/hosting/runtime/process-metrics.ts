@@ -65,7 +65,7 @@ export class CpuMeter {
 }
 
 export interface CpuFigures {
-  /** CPU time of its main thread, where code in workerd runs. */
+  /** CPU time of the main thread, in which code in workerd runs. */
   ranMs: number;
   /** Time that the main thread waited for a core. */
   waitedMs: number;
@@ -84,7 +84,7 @@ export class ProcessMetrics {
     private readonly status: number,
   ) {}
 
-  /** Returns null where the system does not provide it (not Linux, no schedstat), or after the exit. */
+  /** Returns null after the exit, and on systems without these metrics (not Linux, no schedstat). */
   static open(pid: number | null): ProcessMetrics | null {
     if (pid === null) return null;
     const schedstat = opened(`/proc/${pid}/schedstat`);

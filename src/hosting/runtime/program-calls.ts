@@ -13,12 +13,12 @@ const STREAMS_MAX = 256;
 const BLAME_MS = 35_000;
 
 export class ProgramCalls {
-  /** Oldest first; without an account until sent. */
+  /** Running calls, oldest first; their CPU account is null until they are sent. */
   private readonly calls = new Map<HostedCall, CpuAccount | null>();
   private readonly streams = new Set<HostedCall>();
   meter: CpuMeter | null = null;
   idleSince = performance.now();
-  /** The time by `performance.now()`. A complete response proves that the event loop runs. */
+  /** Time of the last complete response by `performance.now()`, which proves that the event loop runs. */
   lastAnswerAt = 0;
   private lastEnded: HostedCall | null = null;
   private onDrained: () => void = () => undefined;

@@ -26,7 +26,7 @@ const STARTED_MB = 30;
 export interface PoolServices extends ProgramServices {
   watchdog: Watchdog;
   population: LivePrograms;
-  /** The time that decides what is old; null while the clocks differ. */
+  /** Returns the time that decides what is old; null while the clocks differ. */
   deletionTime: () => Promise<Date | null>;
 }
 

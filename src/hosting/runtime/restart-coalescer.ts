@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { ProgramRef, ProgramValues } from '../hosting.types.js';
 import type { ProgramOwners } from '../hosting.js';
 
-/** Random per process, so that digests reveal nothing about secrets elsewhere. */
+/** Key of digests, random per process, so that digests reveal nothing about secrets elsewhere. */
 const DIGEST_KEY = randomBytes(32);
 
 export function digestOf({ secrets, egressAllow }: ProgramValues): string {
@@ -12,7 +12,7 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
     .digest('base64url');
 }
 
-/** Returns true even when unknown, since restarting is safer than keeping a revoked secret. */
+/** Returns true if the values changed or cannot be read, since restarting is safer than keeping a revoked secret. */
 export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
     .ownerOf(ref.kind)

@@ -123,7 +123,7 @@ export function stopping(): HostingUnavailableError {
   return new HostingUnavailableError('The service is being stopped: try again in a moment.');
 }
 
-/** Details are in the log. */
+/** Returns the error for a runtime that did not load; the log has the details. */
 export function notLoaded(): HostingUnavailableError {
   return new HostingUnavailableError(
     'The program could not be loaded: try again. If this lasts, ask the operator to look into the log.',

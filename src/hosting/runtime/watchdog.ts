@@ -108,7 +108,7 @@ class Watch {
     }
   }
 
-  /** Excludes delays of this process and time in which the program waited for a core. */
+  /** Returns true for a stalled program, excluding delays of this process and time in which the program waited for a core. */
   private isStalled({ since, cpu }: Silence, askedAt: number): boolean {
     const now = performance.now();
     const { stallMs, figures } = this.program;

@@ -48,13 +48,13 @@ const DEVICES = ['full', 'null', 'random', 'urandom', 'zero'];
 /** Limit of files in scratch per MB: small files use more memory than their size. */
 const FILES_PER_MB = 256;
 
-/** The tree is a subfolder of the new root: processes in a chroot cannot create user namespaces (EPERM). */
+/** Name of the tree in the new root, a subdirectory: processes in a chroot cannot create user namespaces (EPERM). */
 const TREE = 'r';
 
 const READ_ONLY = 'bind,ro,nosuid,nodev';
 
 /**
- * Stays as the parent of all others, reaps them, and takes them down when it exits. Descriptor 3 may be the network
+ * Script of the process that stays as the parent of all others, reaps them, and takes them down when it exits. Descriptor 3 may be the network
  * namespace and is closed before the program.
  */
 export const ENTER_ROOT = `set -e

@@ -30,7 +30,7 @@ export interface Confinement {
   memoryMb: number;
   /** Each owner has an account, where there are enough. */
   ownerId: string;
-  /** Transferred to the program's account with its contents. */
+  /** Directory that is transferred to the program's account with its contents. */
   runDir: string;
   folders?: string[];
   workDir?: string;
@@ -55,7 +55,7 @@ export interface Launch {
 export interface IsolationReport {
   /** `isolated`: modules have their own user and network. `container`: less. */
   level: 'isolated' | 'container';
-  /** By measure: `active`, or why it is not. */
+  /** State of each measure: `active`, or the reason why it is inactive. */
   measures: Record<IsolationMeasure, string>;
 }
 
@@ -108,7 +108,7 @@ export class Sandbox {
     return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;
   }
 
-  /** Returns null where {@link Confinement.network} may be a path. */
+  /** Returns null where {@link Confinement.network} can be a path. */
   async whyNoProxyNetwork(): Promise<string | null> {
     return (await this.isolation()).whyNoProxyNetwork;
   }
@@ -134,7 +134,7 @@ export class Sandbox {
     const isolation = await this.isolation();
     const { runDir, folders = [], memoryMb, reservedMb = WORKERD_RESERVED_MB, network = 'own', alone } = confinement;
     const workDir = confinement.workDir ?? runDir;
-    // The same for all versions of a program, because it owns the state on disk.
+    // The account is the same for all versions of a program, because it owns the state on disk.
     const ownerHash = createHash('sha256').update(confinement.ownerId).digest();
     const user = isolation.hasManyUsers ? FIRST_USER + ownerHash.readUInt16BE(0) : NOBODY;
     const tree = alone?.root ?? null;
@@ -166,7 +166,7 @@ export class Sandbox {
 }
 
 /**
- * When memory runs out, Linux kills a program and not the service: the score is inherited, and every process may raise
+ * Makes Linux kill a program and not the service when memory runs out: the score is inherited, and every process may raise
  * its own. Other systems have no such file.
  */
 const ENDS_FIRST = [
@@ -192,7 +192,7 @@ const REQUIRED: Record<Env['hostingIsolation'], readonly IsolationMeasure[]> = {
   container: [],
 };
 
-/** Follows no links, which a tenant may have created. */
+/** Changes the owner of a directory without following links, which a tenant might have created. */
 async function changeOwner(user: number, folder: string): Promise<void> {
   const before = await lstat(folder);
   if (before.uid === user) return;

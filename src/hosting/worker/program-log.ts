@@ -22,7 +22,7 @@ import type { InFlight } from './in-flight-requests.js';
 import type { TailItem } from './trace-sink.js';
 import { levelOf, withoutOurs } from './workerd-process.js';
 
-/** The oldest line is dropped first. */
+/** Maximum number of waiting lines, of which the oldest is dropped first. */
 const WAITING_MAX = 2_000;
 
 const WAITING_CHARS_MAX = 1_048_576;

@@ -7,7 +7,7 @@ export interface DiskLimits {
   files: number;
 }
 
-/** 1 GiB, at most about 13,000 sessions: a tenant whose code fills the disk is stopped without affecting others. */
+/** Limit of 1 GiB, at most about 13,000 sessions: a tenant whose code fills the disk is stopped without affecting others. */
 export const DISK_LIMITS: DiskLimits = { bytes: 1_073_741_824, files: 40_000 };
 
 /** Interval of disk checks; a slow check uses at most 1/100 of the time. */

@@ -118,14 +118,14 @@ export class AggregateChannel implements Channel {
           ? this.callUri(call, parsedParams.ref.uri, inRef('uri'))
           : this.callName(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
-      // Skills extension (SEP-2640), and a subscription whose server refuses it.
+      // Serves the skills extension (SEP-2640), and a subscription that its server rejects.
       case 'resources/subscribe':
       case 'skills/get':
       case 'resources/directory/read':
         // Some servers name a skill by other params.
         if (method === 'skills/get' && parsedParams.uri === undefined) return this.tryMembers(call);
         return this.callUri(call, parsedParams.uri, (uri) => withMember(params ?? '{}', 'uri', JSON.stringify(uri)));
-      // Tasks extension: a task id includes its connection.
+      // In the tasks extension, a task id includes its connection.
       case 'tasks/get':
       case 'tasks/update':
       case 'tasks/cancel':

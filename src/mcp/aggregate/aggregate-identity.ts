@@ -88,7 +88,7 @@ export class AggregateIdentity {
   }
 }
 
-/** Keeps at most this many bytes, with `…` for the rest. */
+/** Truncates a string to `bytesMax` bytes, with `…` for the rest. */
 function truncate(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text, 'utf8');
   if (bytes.length <= bytesMax) return text;

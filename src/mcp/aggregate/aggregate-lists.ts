@@ -17,7 +17,7 @@ import {
   type AggregateSource,
 } from './member-requests.js';
 
-/** Items after which a page ends with the current batch of connections. */
+/** Number of items after which a page ends with the current batch of connections. */
 const ITEMS_OF_PAGE = 2_000;
 
 /** Size limit of a page in characters, unless one connection alone exceeds it. */
@@ -67,7 +67,7 @@ export class AggregateLists {
     return spelled;
   }
 
-  /** Null, even while it is unknown, if another connection has the name. */
+  /** Returns null, even for an unknown item, if another connection has the name. */
   private async findOwn(
     kind: ListKind,
     name: string,

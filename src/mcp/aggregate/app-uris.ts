@@ -34,7 +34,7 @@ export function appUrisOf(tools: readonly { text: string }[]): Set<string> {
   return uris;
 }
 
-/** Differs from the pages of all other connections. */
+/** Returns a URI that differs from those of all other connections. */
 export function uniqueAppUri(connectionId: string, uri: string): string {
   return `${SCHEME}${connectionId}/${uri}`;
 }

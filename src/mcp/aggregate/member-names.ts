@@ -60,7 +60,7 @@ export class MemberNames {
     this.longestId = Math.max(0, ...[...this.ids.keys()].map(({ length }) => length));
   }
 
-  /** Maps own names to aggregate names, without shadowed items. */
+  /** Returns the aggregate names of own names, without shadowed items. */
   namesOf(connectionId: string, items: readonly { name: string }[]): ReadonlyMap<string, string> {
     const cached = this.namesByItems.get(items);
     if (cached) return cached;

@@ -118,14 +118,14 @@ export class MemberRequests {
     return gathered;
   }
 
-  /** Uses the last list, however old. False for other kinds, whose lists are not cached. */
+  /** Returns true if the last list, however old, has the name; false for other kinds, whose lists are not cached. */
   async hasListed(connectionId: string, kind: ListKind, name: string, { profile }: MemberCall): Promise<boolean> {
     if (kind !== mcpLists.tools) return false;
     const handle = await this.source.handle(connectionId);
     return handle.catalogFor(profile?.capabilities).names.includes(name);
   }
 
-  /** Uses the last lists, however old. */
+  /** Returns the tools of the last lists, however old. */
   async lastTools(members: AggregateMember[], { profile }: MemberCall): Promise<GatheredItems[]> {
     return Promise.all(
       members.map(async (member) => {

@@ -69,7 +69,7 @@ const LIST_MS = 5_000;
 
 const LIST = JSON.stringify({ tools: definitions });
 
-/** Three tools find and call all others, so that definitions do not fill a model's context. */
+/** Search mode: three tools find and call all others, so that definitions do not fill a model's context. */
 export class SearchTools {
   constructor(
     private readonly source: AggregateSource,
@@ -227,7 +227,7 @@ function objectText(text: string): string | null {
   return isObject(jsonIn(text)) ? text.trim() : null;
 }
 
-/** Models often write numbers and objects as strings. */
+/** Converts values to the types of the schema: models often write numbers and objects as strings. */
 function withTypes(text: string, schema: unknown): string {
   const properties = isObject(schema) && isObject(schema.properties) ? schema.properties : {};
   return rewriteMembers(text, (name, value) => {

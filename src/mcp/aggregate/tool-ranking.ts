@@ -73,7 +73,7 @@ function byName(a: RankedTool, b: RankedTool): number {
 }
 
 function countIn({ words, weights }: WordBag, word: string): number {
-  // Lower bound: the first word not less than `word`.
+  // Finds the lower bound: the first word not less than `word`.
   let [at, to] = [0, words.length];
   while (at < to) {
     const middle = (at + to) >> 1;

@@ -35,7 +35,7 @@ export interface ProbedEra {
 export async function findEra(wire: HttpWire): Promise<ProbedEra> {
   let probe = await sendDiscover(wire);
   const code = probe.reply?.error?.code;
-  // Retried once: the reply names a supported version, or a proxy dropped a header.
+  // The request is retried once if the reply names a supported version, or a proxy dropped a header.
   const isRetried =
     code === rpcCode.unsupportedVersion ? namesVersion(probe.reply, [MODERN_VERSION]) : isHeaderLost(code);
   if (isRetried) probe = await sendDiscover(wire);
@@ -120,7 +120,7 @@ async function ofInitialize(wire: HttpWire, reason: string, isUnsure = false): P
 }
 
 /**
- * Tries `initialize` at an endpoint that speaks 2026-07-28. Null when it rejects that, or replies without a session,
+ * Tries `initialize` at an endpoint that speaks 2026-07-28. Returns null when the endpoint rejects it, or replies without a session,
  * and then could not send requests to its client either.
  *
  * @throws UpstreamFailure when the endpoint fails otherwise

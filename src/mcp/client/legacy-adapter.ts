@@ -43,7 +43,7 @@ import { isObject } from '../../platform/text/json.js';
 
 const TASK_LOST = 'Task not found: the MCP server no longer has the session in which it was started';
 
-/** Other listeners wait for a subscription. */
+/** Timeout of a subscription, for which other listeners wait. */
 const SUBSCRIBE_MS = 5_000;
 
 class LegacyListening {
@@ -137,7 +137,7 @@ class LegacyListening {
   private async stop(session: LegacySession, subscribed: Set<string>, handlers: ListenStreamHandlers): Promise<void> {
     if (this.handlers === handlers) this.handlers = null;
     session.stopListening();
-    // Unsubscribed because the session stays open for its callers while nobody listens.
+    // Unsubscribes because the session stays open for its callers while nobody listens.
     await subscribe(session, subscribed, [], SUBSCRIBE_MS).catch(() => undefined);
   }
 }
@@ -324,7 +324,7 @@ export class LegacyAdapter implements ProtocolAdapter {
   }
 }
 
-/** Leaves out the resources that the server rejects. */
+/** Subscribes to resources, and leaves out those that the server rejects. */
 async function subscribe(
   session: LegacySession,
   subscribed: Set<string>,

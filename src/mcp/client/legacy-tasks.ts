@@ -22,7 +22,7 @@ import type { UpstreamIdentity } from '../protocol/protocol.js';
 const TASK_TTL_MS = CALL_MS_MAX;
 
 const TOOLS_TIMEOUT_MS = 10_000;
-/** MCP allows 128 characters. */
+/** Maximum length of a name; MCP allows 128 characters. */
 const NAME_CHARS_MAX = 512;
 const READ_EVERY_MS = 5_000;
 

@@ -38,7 +38,7 @@ export interface ListenStreamHandlers {
   lost(retryMs: number | null): void;
 }
 
-/** If the upstream honours nothing, it needs no stream. */
+/** Opens a stream. If the upstream honours nothing, no stream is needed. */
 export type OpenListening = (
   filter: ListenFilter,
   handlers: ListenStreamHandlers,
@@ -46,7 +46,7 @@ export type OpenListening = (
 ) => Promise<ListenStream>;
 
 interface SharedStream {
-  /** Distinguishes it from a replaced stream, whose last messages are ignored. */
+  /** Distinguishes the stream from a replaced one, whose last messages are ignored. */
   id: object;
   current: ListenStream;
   filter: ListenFilter;

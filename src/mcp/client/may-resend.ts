@@ -21,7 +21,7 @@ export class EraContradictedError extends Error {
   }
 }
 
-/** The request certainly did not run unless there is an outcome. */
+/** The session was lost. Without an outcome, the request certainly did not run. */
 export class SessionLostError extends Error {
   /**
    * @param outcome result of the request for its caller, if the upstream rejected it without a sign that it read the

@@ -18,7 +18,7 @@ export function answerLimit(): number {
 const RENEWAL_MS = 60_000;
 
 /**
- * An upstream could otherwise occupy the process with a flood of messages for as long as a call can take. On a stream
+ * Limits messages: an upstream could otherwise occupy the process with a flood of messages for as long as a call can take. On a stream
  * that stays open, each response and each minute renews the budget.
  */
 export class MessageBudget {

@@ -44,7 +44,7 @@ import { SingleFlight } from './single-flight.js';
 import { paramHeaders, ToolHeaders } from './tools/tool-headers.js';
 import { isObject } from '../../platform/text/json.js';
 
-/** Applies whatever the `ttlMs` of the result. */
+/** Minimum lifetime of an identity, whatever the `ttlMs` of the result. */
 const IDENTITY_MS_MIN = 30_000;
 
 const TOOLS_TIMEOUT_MS = 30_000;

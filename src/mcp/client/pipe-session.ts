@@ -44,7 +44,7 @@ import { UpstreamRequestResponder } from './upstream-request-responder.js';
 /** Methods during which servers send requests to their clients. */
 const ASKS: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Received messages go to {@link PipeSession.receive}. */
+/** A transport of messages, which passes received messages to {@link PipeSession.receive}. */
 export interface Pipe {
   readonly host: string;
   /** Returns the next id, which is also the progress token. */
@@ -65,7 +65,7 @@ export interface Pipe {
 export class PipeSession implements LegacySession {
   identity: UpstreamIdentity;
   readonly isStateful = true;
-  /** Why the pipe closed; null while it is open. */
+  /** The reason why the pipe closed; null while it is open. */
   loss: Error | null = null;
   private readonly running = new Map<number, RunningCall>();
   private onListeningEnd: (() => void) | null = null;

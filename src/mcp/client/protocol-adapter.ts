@@ -11,7 +11,7 @@ import { isObject } from '../../platform/text/json.js';
 import { redactText } from '../../platform/telemetry/redact-payload.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 
-/** A channel has one adapter, selected by the era of the endpoint. */
+/** The protocol of an endpoint. A channel has one adapter, selected by the era of the endpoint. */
 export interface ProtocolAdapter {
   open(timeoutMs: number): Promise<UpstreamIdentity>;
   /** @throws EraContradictedError when the endpoint does not match the remembered era, UpstreamFailure */
@@ -59,7 +59,7 @@ const WORDS_BYTES_MAX = 16 * 1024;
 /** Members in which APIs explain an error. */
 const EXPLANATIONS = ['message', 'error_description', 'detail', 'error', 'title'];
 
-/** Redacts what looks like a secret. Empty for bodies other than text and JSON. */
+/** Returns the message in a body, with possible secrets redacted; empty for bodies other than text and JSON. */
 export function wordsOf(target: Target, contentType: string, body: string | null): string {
   if (body === null || body.length > WORDS_BYTES_MAX || !/json|text\/plain/i.test(contentType)) return '';
   let value: unknown = body;

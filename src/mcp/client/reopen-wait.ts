@@ -1,4 +1,4 @@
-/** A stream open this long is not counted as a failure: proxies close silent streams every minute or so. */
+/** Time after which a stream that closes is not counted as a failure: proxies close silent streams every minute or so. */
 export const GOOD_STREAM_MS = 30_000;
 
 const FIRST_MS = 1_000;

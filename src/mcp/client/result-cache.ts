@@ -15,7 +15,7 @@ import { TTL_MS_MAX } from '../protocol/protocol.js';
 
 const CHARS_MAX = 64 * 1024 * 1024;
 const RESULT_CHARS_MAX = 1024 * 1024;
-/** Shorter results count as this long, which limits their number to 20,971. */
+/** Minimum length that is charged for a result, which limits the number of results to 20,971. */
 const RESULT_CHARS_MIN = 3_200;
 
 const LISTS = ['tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'];

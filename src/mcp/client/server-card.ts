@@ -14,16 +14,16 @@ const REDIRECTS_MAX = 3;
 /** Limit of items per list. A larger list is rejected instead of cut, because unscanned items would still be served. */
 export const ITEMS_MAX = 1_000;
 
-/** Published by the server, or sent with a release. Unknown members are preserved. */
+/** A card that the server publishes, or that is sent with a release. Unknown fields are preserved. */
 export interface ServerCard {
   serverInfo: ServerInfo & Record<string, unknown>;
-  /** Each has a `name`; `inputSchema` is often missing. */
+  /** Tools, each with a `name`; `inputSchema` is often missing. */
   tools?: Record<string, unknown>[];
-  /** Each has `name` and `uri`. */
+  /** Resources, each with `name` and `uri`. */
   resources?: Record<string, unknown>[];
-  /** Each has `name` and `uriTemplate`. */
+  /** Resource templates, each with `name` and `uriTemplate`. */
   resourceTemplates?: Record<string, unknown>[];
-  /** Each has a `name`; `arguments` are objects with a `name`. */
+  /** Prompts, each with a `name`; `arguments` are objects with a `name`. */
   prompts?: Record<string, unknown>[];
   [member: string]: unknown;
 }

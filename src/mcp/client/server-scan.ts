@@ -8,7 +8,7 @@ import { UpstreamError } from '../protocol/mcp-errors.js';
 import type { UpstreamIdentity } from '../protocol/protocol.js';
 import { ITEMS_MAX } from './server-card.js';
 
-/** A list is null when the server does not declare its capability. */
+/** Lists of a server. A list is null when the server does not declare its capability. */
 export interface ServerScan extends UpstreamIdentity {
   /** Items as the server sent them, with unknown members; each has a name, resources and templates also their URI. */
   tools: Record<string, unknown>[] | null;

@@ -19,7 +19,7 @@ import type { UpstreamIdentity } from '../protocol/protocol.js';
 
 const PROFILES_MAX = 100;
 
-/** Other callers use the common session. */
+/** Maximum number of shared sessions; other callers use the common session. */
 const SHARED_MAX = 10;
 
 const IDLE_MS = 10 * 60_000;
@@ -71,7 +71,7 @@ export interface LegacySession {
   close(forGood?: boolean): Promise<void>;
 }
 
-/** The owner replaces the handlers. */
+/** An opened session, whose handlers its owner replaces. */
 export interface OpenedSession {
   session: LegacySession;
   handlers: SessionHandlers;

@@ -13,7 +13,7 @@ export class SilenceTimer {
     this.timer = setTimeout(onExpired, Math.min(timeoutMs, this.leftMs));
   }
 
-  /** The timeout cannot be restarted then. */
+  /** True once the timeout has expired and cannot be restarted. */
   get isOver(): boolean {
     return this.leftMs <= 1;
   }

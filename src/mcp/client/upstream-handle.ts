@@ -101,7 +101,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
   private send(call: McpCall, after?: (reply: McpReply) => Promise<McpReply>): Promise<McpReply> {
     const observed = this.toObserved(call);
     this.begin();
-    // One promise for the count of running calls, the status, and the exit of the process.
+    // A single promise covers the count of running calls, the status, and the exit of the process.
     return new Promise((resolve, reject) => {
       const leave = callsOfProcess.add({ call, reject });
       const answer = this.channel.request(observed);
@@ -223,7 +223,7 @@ export class UpstreamHandle<Owner extends HandleOwner = HandleOwner> implements 
     return this.running === 0 && this.listening.size === 0;
   }
 
-  /** Listeners might not receive a list change that arrives during a call otherwise. */
+  /** Notifies listeners of a list change that arrives during a call, which they might not receive otherwise. */
   private readonly tellListeners = (text: string, method: string): void => {
     for (const { filter, listener } of this.listening) {
       if (matchesFilter(filter, method, undefined)) listener.onNotification(text, method);

@@ -41,7 +41,7 @@ export class UpstreamRequestResponder {
       .catch(() => undefined);
   }
 
-  /** Includes `graceMs` after a pending request, in which the upstream continues. */
+  /** Returns true during a pending request, and for `graceMs` afterwards, in which the upstream continues. */
   isHolding(graceMs: number): boolean {
     return this.open > 0 || performance.now() - this.answeredAt < graceMs;
   }

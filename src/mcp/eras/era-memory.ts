@@ -3,7 +3,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { growingLru } from '../../platform/limits/growing-lru.js';
 import { ErasRepository, type EraVerdict } from './era.repository.js';
 
-/** Probed once for all callers, processes and credentials, since the era is a property of the server. */
+/** Stores eras, which are probed once for all callers, processes and credentials: the era is a property of the server. */
 @Injectable()
 export class EraMemory {
   private readonly verdicts = growingLru<EraVerdict>();

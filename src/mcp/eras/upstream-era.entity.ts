@@ -1,11 +1,11 @@
 import { Check, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** Stored so that other processes and restarts need no probe. */
+/** The stored era of an endpoint, so that other processes and restarts need no probe. */
 @Entity('upstream_eras')
 @Index('upstream_eras_expiry', ['expiresAt'])
 @Check('upstream_eras_kind', `"kind" IN ('modern', 'both', 'streamable', 'sse')`)
 export class UpstreamEra {
-  /** SHA-256 of the URL, base64url: URLs carry credentials in their query. */
+  /** SHA-256 of the URL in base64url: URLs can contain credentials in their query. */
   @PrimaryColumn('text')
   endpoint: string;
 

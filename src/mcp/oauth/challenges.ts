@@ -1,7 +1,7 @@
 export interface Challenge {
-  /** Lower case, since schemes are case-insensitive. */
+  /** Scheme in lower case, since schemes are case-insensitive. */
   scheme: string;
-  /** Lower-case names and unescaped values, in their order; a name may be repeated. */
+  /** Parameters in their order: lower-case names and unescaped values; a name can be repeated. */
   params: [name: string, value: string][];
 }
 

@@ -80,7 +80,7 @@ export async function registerAt(
         if (!response.ok) return response;
         const document = readDocument('registration', await response.text());
         const { status } = response;
-        // Required by the library. Many servers do not repeat it in the response.
+        // The library requires this field, which many servers do not repeat in the response.
         return new Response(JSON.stringify({ ...document, redirect_uris: submitted.redirect_uris }), { status });
       },
     });

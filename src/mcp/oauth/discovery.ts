@@ -42,9 +42,9 @@ export interface AuthorizationServer {
   revocationEndpoint: string | null;
   /** Null if the server announces none. */
   tokenEndpointAuthMethods: string[] | null;
-  /** Supports client id metadata documents (CIMD): a URL as the client id. */
+  /** True if the server supports client id metadata documents (CIMD): a URL as the client id. */
   readsClientDocuments: boolean;
-  /** Sends `iss` in responses (RFC 9207); a response without it is then rejected. */
+  /** True if the server sends `iss` in responses (RFC 9207); a response without it is then rejected. */
   sendsIss: boolean;
   /**
    * Registry server whose hosted code replaces the authorization server, such as `acme/weather`; absent for a real one.
@@ -355,7 +355,7 @@ function onlyDocuments(fetch: FetchLike, kind: keyof typeof required, faults: st
       if (missing) faults.push(`${host} answers ${pathname} with a document that lacks ${missing.join(', ')}.`);
       return new Response(null, { status: 404 });
     }
-    // Required by the library, but unused.
+    // The library requires these fields, which are unused.
     const unused = { jwks_uri: `https://${host}/`, subject_types_supported: ['public'] };
     const ofOpenId = {
       ...unused,

@@ -6,10 +6,10 @@ import { follow, readWithin, RedirectRefusedError } from '../../platform/egress/
 import { boundExceeded } from '../../platform/text/json-bounds.js';
 import { OAuthFetchError } from './oauth-errors.js';
 
-/** Real documents have a few kilobytes. */
+/** Maximum size of a document; real documents have a few kilobytes. */
 export const DOCUMENT_BYTES_MAX = 1024 * 1024;
 
-/** Includes redirects and the body. */
+/** Timeout of a request, including redirects and the body. */
 export const FETCH_MS_MAX = 10_000;
 
 const REDIRECTS_MAX = 3;

@@ -217,7 +217,7 @@ function sdkOptions(fetch: FetchLike, { server, client, resource, scopes }: Toke
       if (status >= 500 || status === 429 || status === 408) throw new OAuthFetchError(`${host} answered ${status}.`);
       const document = readDocument('tokens', await response.text());
       if (!document) throw new OAuthFetchError(`${host} did not return a token response.`);
-      // Some report errors with status 200.
+      // Some servers report errors with status 200.
       if (response.ok && document.access_token !== undefined) {
         return Response.json({ token_type: 'Bearer', ...document });
       }

@@ -48,18 +48,18 @@ export interface CallerProfile {
   isShared?: true;
 }
 
-/** The result is JSON text. */
+/** The response of a client, with its result as JSON text. */
 export type ClientAnswer = { result: string } | { error: RpcError };
 
-/** The times are in milliseconds; the channel sets the phases that it measures. */
+/** Times of a call in milliseconds; the channel sets the phases that it measures. */
 export interface CallTiming {
-  /** Resolving the address and checking it against the egress policy. */
+  /** Time to resolve the address and check it against the egress policy. */
   guardMs?: number;
-  /** Waiting for a free socket, or for the session of the call. */
+  /** Time of waiting for a free socket, or for the session of the call. */
   queueMs?: number;
-  /** The time is 0 for an open socket. */
+  /** Time to connect; 0 for an open socket. */
   connectMs?: number;
-  /** From sending the request to the first byte of the response. */
+  /** Time from sending the request to the first byte of the response. */
   firstByteMs?: number;
 }
 
@@ -110,7 +110,7 @@ export interface McpCall {
    * session, whose name is then in the reply.
    */
   session?: string;
-  /** Services like this one that the call has passed, newest first; see `via.ts`. */
+  /** Slipway services that the call has passed, newest first; see `via.ts`. */
   via?: string;
   /** Request id and trace context of the caller, sent as headers; the trace context also in `_meta`. */
   trace?: TraceHeaders;
@@ -120,7 +120,7 @@ export interface McpCall {
   origin?: CallOrigin;
 }
 
-/** The filter has the form of `subscriptions/listen` (MCP 2026-07-28). */
+/** A filter in the form of `subscriptions/listen` (MCP 2026-07-28). */
 export interface ListenFilter {
   toolsListChanged?: boolean;
   promptsListChanged?: boolean;

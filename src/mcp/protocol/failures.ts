@@ -29,7 +29,7 @@ const upstream = {
 };
 const nameless = { ...upstream, namesAddress: false };
 const refused = { ...nameless, outcome: 'denied' } as const;
-/** For a call that needs a user to authorize or to enter values first. */
+/** Row of a call that needs a user to authorize or to enter values first. */
 const person = { ...refused, kind: 'conflict', step: 'authorization' } as const;
 const login = { ...person, code: 'auth_required', rpc: rpcCode.authRequired };
 const values = { ...person, code: 'input_required', rpc: rpcCode.inputRequired };
@@ -115,7 +115,7 @@ export abstract class CallFailure extends DomainError {
     return this.row.code;
   }
 
-  /** Leaves out the consequence for the call. */
+  /** The message without the consequence for the call. */
   get aboutTarget(): string {
     return this.message;
   }

@@ -26,16 +26,16 @@ const schemas = {
   resourceTemplates: () => sdk().ResourceTemplateSchema,
 };
 
-/** Some clients cannot read more nested levels. */
+/** Maximum nesting of an item: some clients cannot read more levels. */
 const ITEM_DEPTH_MAX = 64;
 
-/** Values of an item, counted as commas; checking more takes seconds. */
+/** Maximum number of values in an item, counted as commas; checking more takes seconds. */
 const ITEM_VALUES_MAX = 10_000;
 
-/** Errors of an item above which it is left out. */
+/** Number of errors above which an item is left out. */
 const ERRORS_MAX = 64;
 
-/** Rounds of checking an item: the result of a removal can be invalid in turn. */
+/** Maximum number of checks of an item: the result of a removal can be invalid in turn. */
 const ROUNDS_MAX = 4;
 
 /** A connection's invalid list is repaired again after this time, unless its content is unchanged. */
@@ -55,7 +55,7 @@ interface Repaired {
 
 const REFUSED = 'MCP clients refuse it: it does not match the schema of MCP';
 
-/** A list is repaired once while it is cached. */
+/** Repaired lists: each list is repaired once while it is cached. */
 const repairCache = new WeakMap<readonly ListItem[], Promise<Repaired>>();
 
 const last = new LRUCache<string, { hash: string; until: number; size: number; repaired: Promise<Repaired> }>({
@@ -171,7 +171,7 @@ function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): st
   if (!schema) return text;
   for (let round = 0; round <= ROUNDS_MAX; round += 1) {
     const value = JSON.parse(item) as { outputSchema?: unknown } | null;
-    // Any schema since 2026-07-28; clients of earlier revisions get a converted one.
+    // Any schema is allowed since 2026-07-28; clients of earlier revisions get a converted one.
     const isAllowed = ([name]: PropertyKey[]) =>
       era === 'modern' && name === 'outputSchema' && isObject(value?.outputSchema);
     const issues = (schema.safeParse(value).error?.issues ?? []).filter(({ path }) => !isAllowed(path));

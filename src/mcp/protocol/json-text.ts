@@ -4,7 +4,7 @@
  * throws a TypeError when the expected bracket or quote is missing, since scanning would not stop.
  */
 
-/** The start is inclusive, the end exclusive. */
+/** Position of a value: the start is inclusive, the end exclusive. */
 export type Span = readonly [start: number, end: number];
 
 const QUOTE = 0x22;

@@ -93,7 +93,7 @@ export function isDeclared(capability: unknown): boolean {
 
 export interface ListItem {
   name: string;
-  /** The item is JSON text, including unknown members. */
+  /** The item as JSON text, including unknown fields. */
   text: string;
 }
 
@@ -149,7 +149,7 @@ export interface ListPage {
   isUnknown: boolean;
 }
 
-/** The official SDK has the same limit. */
+/** Maximum number of pages, as in the official SDK. */
 export const PAGES_MAX = 64;
 
 const INCOMPLETE_MS = 1_000;

@@ -6,7 +6,7 @@ import { CallFailure, type FailureName, failures } from './failures.js';
 
 const OUTCOME_UNKNOWN = ' Whether the call was carried out is unknown; it was not repeated.';
 
-/** The message is for the creator of the connection: the problem and a remedy. */
+/** A failure of an upstream. The message is for the creator of the connection: the problem and a remedy. */
 export abstract class UpstreamFailure extends CallFailure {
   /** False when the request certainly did not run and can safely be repeated. */
   abstract readonly outcomeUnknown: boolean;

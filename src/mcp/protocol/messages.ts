@@ -217,7 +217,7 @@ export function withList(
   return { ...reply, text: changed, id: parts.get('id') ?? null, result: parts.get('result') ?? null };
 }
 
-/** The id 0 is replaced by the caller's. */
+/** Beginning of a reply whose id 0 is replaced by the caller's. */
 const BEFORE_ID = '{"jsonrpc":"2.0","id":';
 const HEAD = `${BEFORE_ID}0,"result":`;
 const ID: Span = [BEFORE_ID.length, BEFORE_ID.length + 1];

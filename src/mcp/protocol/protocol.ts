@@ -36,7 +36,7 @@ export const rpcCode = {
   methodNotFound: -32601,
   invalidParams: -32602,
   internalError: -32603,
-  /** At MCP addresses, with HTTP 404: the session of `Mcp-Session-Id` has closed. */
+  /** The session of `Mcp-Session-Id` has closed; sent at MCP addresses, with HTTP 404. */
   sessionLost: -32001,
   headerMismatch: -32020,
   missingCapability: -32021,
@@ -60,7 +60,7 @@ export const rpcCode = {
   loop: -33006,
 } as const;
 
-/** Unknown fields are preserved. */
+/** Name and version of a server. Unknown fields are preserved. */
 export interface ServerInfo {
   name: string;
   version: string;

@@ -24,7 +24,7 @@ export function ApiMcp(result: object = { tools: [] }): MethodDecorator {
   );
 }
 
-/** For `ApiErrors`: every MCP endpoint rejects foreign web pages. */
+/** Error for `ApiErrors`: every MCP endpoint rejects foreign web pages. */
 export const pageRefused = {
   status: 403,
   text: 'The request comes from a web page of another site.',

@@ -5,7 +5,7 @@ import type { InputRequest } from './bridge/input.js';
 const ELICITATION_SINCE = '2025-06-18';
 const MODES_SINCE = '2025-11-25';
 
-/** Modes are written as `capability.mode`. */
+/** Known capabilities, with modes as `capability.mode`. */
 const KNOWN = [
   'elicitation',
   'elicitation.form',

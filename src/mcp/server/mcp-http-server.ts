@@ -56,7 +56,7 @@ const IN_FLIGHT_MAX = 20_000;
 
 interface InProcessRequest {
   text: string;
-  /** By lower-case names, as the client would send them. */
+  /** Headers by lower-case names, as the client would send them. */
   headers: IncomingHttpHeaders;
   /** Cancelled when the credential of the caller expires or is revoked. */
   cancellation: Cancellation;
@@ -77,7 +77,7 @@ export interface McpServerTarget extends Pick<
  */
 const ASKS_FOR_STREAM = /"(?:progressToken|subscriptions\/listen)"/;
 
-/** One instance per process: the response to a server request can arrive on any of its routes. */
+/** Serves MCP over HTTP. One instance per process: the response to a server request can arrive on any route. */
 @Injectable()
 export class McpHttpServer implements BeforeApplicationShutdown {
   private readonly inFlight = new KeyedLimiter(IN_FLIGHT_EACH_MAX, IN_FLIGHT_MAX);
@@ -98,7 +98,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     this.via = viaMark(env);
   }
 
-  /** Includes sessions with stored state. */
+  /** Returns the numbers of sessions and streams, including sessions with stored state. */
   stats() {
     return { requests: this.inFlight.size, streams: this.streamLimiter.size, sessions: this.liveSessions.size };
   }
@@ -124,7 +124,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
   ): Promise<void> {
     const { origin } = request.headers;
     if (origin !== undefined && !isTrustedOrigin(origin, this.env)) {
-      // A page of another site: it must not reach a local service through its visitor's browser (DNS rebinding).
+      // A page of another site must not reach a local service through its visitor's browser (DNS rebinding).
       throw new ForbiddenError('The Origin header names a web site that is not this service');
     }
     if (request.method !== 'POST') return this.serveWithoutBody(request, response, find);
@@ -136,7 +136,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     const leave = this.inFlight.acquire(target.account);
     if (!leave) throw tooManyOpen('requests');
     const cancellation = new DisconnectCancellation(response, sink);
-    // Even if its client can come back for the response.
+    // The call is cancelled even if its client can come back for the response.
     const disconnect = () => {
       cancellation.cancel();
       response.destroy();
@@ -220,7 +220,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     return loop === null ? channel : new McpLoopError(loop);
   }
 
-  /** Lasts until the client disconnects, or an hour has passed. */
+  /** Opens an SSE stream until the client disconnects, or an hour has passed. */
   private async openSse(
     request: IncomingMessage,
     response: ServerResponse,
@@ -278,7 +278,7 @@ export class McpHttpServer implements BeforeApplicationShutdown {
     }
   }
 
-  /** Lasts until the client disconnects, the session closes, or an hour has passed. */
+  /** Serves a GET stream until the client disconnects, the session closes, or an hour has passed. */
   private async stream(
     { channel, account, principal }: McpServerTarget,
     session: ClientSession,
@@ -419,7 +419,7 @@ function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'ta
   return `${principal} ${target}`;
 }
 
-/** A comma in these headers means that a proxy folded two lines into one. */
+/** Headers in which a comma means that a proxy folded two lines into one. */
 const withoutCommas: ReadonlySet<string> = new Set(['mcp-protocol-version', 'mcp-session-id', 'mcp-method']);
 
 /** Returns the value of a header: equal lines once, different lines joined by a comma. */

@@ -98,7 +98,7 @@ export interface McpResponseSink {
   /** Sends an event. The first one turns the response into an event stream. */
   event(text: string): void;
   open(): void;
-  /** Call it before the first message of a call's response. */
+  /** Opens the stream of a call's response; called before its first message. */
   openAnswer(): void;
   /** Turns a slow response into a stream, so that proxies see that the request is served. */
   openWhenLate(): void;
@@ -125,7 +125,7 @@ export interface McpRequest {
   sink: McpResponseSink;
 }
 
-/** Subclasses decide what of the content of a request they record. */
+/** The record of a request. Subclasses decide which parts of its content they record. */
 export abstract class RequestRecord implements CallObserver {
   protected readonly at = Date.now();
   protected readonly startedAt = performance.now();

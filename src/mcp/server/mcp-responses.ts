@@ -129,7 +129,7 @@ export function agreedVersion(params: unknown): string {
   return LEGACY_VERSIONS.find((version) => version === requested) ?? LEGACY_VERSIONS[0];
 }
 
-/** Tasks and changes that are not forwarded are left out. */
+/** Returns the result of `initialize`, without tasks and changes that are not forwarded. */
 export function initializeResult(identity: UpstreamIdentity, protocolVersion: string): string {
   const { capabilities, serverInfo, instructions } = identity;
   const relayed = protocolVersion === LEGACY_VERSIONS[0] && identity.era === 'legacy' && offersTasks(identity);

@@ -3,7 +3,7 @@ import { Serializable } from '../../platform/internal-http/error-codec.js';
 import { CallFailure } from '../protocol/failures.js';
 import { rpcCode } from '../protocol/protocol.js';
 
-/** Becomes a JSON-RPC error with the request's id and the HTTP status of the error's kind. */
+/** A rejection that becomes a JSON-RPC error with the request's id and the HTTP status of the error's kind. */
 export abstract class McpRefusal extends CallFailure {}
 
 /** The request would return to this service indefinitely. */

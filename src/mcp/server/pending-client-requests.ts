@@ -45,7 +45,7 @@ const FORWARD_MS_MAX = 2_000;
 
 const ROUNDS_MAX = 8;
 
-/** The limit includes all input requests of one call. */
+/** Time limit of all input requests of one call together. */
 export const INPUT_MS_MAX = 10 * 60_000;
 
 export interface ClientRequest {

@@ -23,7 +23,7 @@ const EARLY_MS = 5_000;
 
 const UNREAD_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The same limit for long-lived streams, of which there are many. */
+/** Limit of unread bytes of long-lived streams, of which there are many. */
 const STREAM_UNREAD_BYTES_MAX = 1024 * 1024;
 
 export class ResponseSink implements McpResponseSink {

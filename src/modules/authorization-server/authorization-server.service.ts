@@ -471,7 +471,7 @@ function sendJson(response: ServerResponse, status: number, body: object, header
     .end(JSON.stringify(body));
 }
 
-/** Adds a method that the types of the library do not declare. */
+/** Returns the model with a method that the types of the library do not declare. */
 function idsOf(model: unknown): { generateTokenId: (this: { grantId: string }) => string } {
   return (model as { prototype: { generateTokenId: () => string } }).prototype;
 }

@@ -39,13 +39,13 @@ const COMMAND = /^(?:npx|bunx|uvx|docker|node|python3?|deno)\s+(?:run\s+)?(?:-\S
 /** An address without `https://`; the first part of a name in the catalogue has no dot. */
 const HOST = /^[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/|$)/;
 
-/** Length of a stored command. */
+/** Maximum length of a stored command. */
 const COMMAND_CHARS_MAX = 8_000;
 
-/** Length of a value that the address of the page prefills. */
+/** Maximum length of a value that the address of the page prefills. */
 const QUERY_CHARS_MAX = 4_000;
 
-/** Listed servers of an mcp.json. */
+/** Maximum number of listed servers of an mcp.json. */
 const LISTED_MAX = 50;
 
 @Controller('ui/add')
@@ -91,7 +91,7 @@ export class AddController {
       const steps = `ui/add/${place}/tools`;
       return new Redirect(setupOf(this.env, '', connection, steps) ?? steps);
     };
-    // The found server remains on the page. The form has no row: its field `id` is that of the connection.
+    // The found server remains on the page. The form has no row: its field `id` is the id of the connection.
     return respondToForm(`create${form.get('at') ?? ''}`, form, work, async (rejected) =>
       this.render(page, await this.findServers(form, person).catch(() => null), { ...rejected, id: '' }),
     );

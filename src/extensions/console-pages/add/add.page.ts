@@ -19,7 +19,7 @@ import {
 
 export type Probed = Awaited<ReturnType<Connections['probe']>>;
 
-/** `command` starts a server on the machine of its user. */
+/** The server to add. `command` starts a server on the machine of its user. */
 export type AddTarget = Partial<Record<'mcpUrl' | 'server' | 'transport' | 'headers' | 'command', string>>;
 
 export interface ListedServer {
@@ -38,12 +38,12 @@ export interface AddView extends FormsView {
   root: string;
   what: string;
   hasHeader: boolean;
-  /** Result of the field; null before it was sent. */
+  /** Servers found for the field; null before the form was sent. */
   found: { probed: Probed; target: AddTarget } | { listed: ListedServer[] } | null;
   fields: AddFields;
   added: Map<string, string>;
   namespaces: string[];
-  /** The form claims the person's first namespace. */
+  /** True if the form claims the person's first namespace. */
   isFirst: boolean;
 }
 

@@ -8,7 +8,7 @@ import { toolBadge } from '../connection/connection-tools.page.js';
 
 const PAGE_SIZE = 50;
 
-/** Up to this number of rows, the form needs no second button at its top. */
+/** Number of rows up to which the form needs no second button at its top. */
 const SHORT = 8;
 
 export function ticksAfter(form: URLSearchParams, tools: ListedTool[]): Set<string> {
@@ -32,7 +32,7 @@ export interface OfferedTools {
   address: string;
   ticked: ReadonlySet<string>;
   q: string;
-  /** From 1. */
+  /** Number of the page, from 1. */
   page: number;
   /** True for a connection that was just added; false if the choice of an existing one is changed. */
   isAdding: boolean;

@@ -14,7 +14,7 @@ export interface ConnectTarget {
 }
 
 export interface Setup {
-  /** Where to enter it in the client; shown before the snippet, if there is one. */
+  /** Where to enter the snippet or address in the client; shown before the snippet. */
   how: string;
   snippet?: { language: 'sh' | 'json'; text: string };
   /** Adds the server when it is opened. */

@@ -19,9 +19,9 @@ const PAGE_SIZE = 50;
 
 export interface ToolsQuery {
   q?: unknown;
-  /** From 1. */
+  /** Number of the page, from 1. */
   page?: unknown;
-  /** Queries the server, even for the first time. */
+  /** Set to query the server, even for the first time. */
   ask?: unknown;
 }
 

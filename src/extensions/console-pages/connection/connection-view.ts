@@ -11,14 +11,14 @@ export interface ConnectionView extends FormsView {
   grant: GrantRef | undefined;
   connect: Html;
   /**
-   * How to start an unpaired uplink; null for other connections. `command` is null for grantees; `isLive` while the
+   * The start of an unpaired uplink; null for other connections. `command` is null for grantees; `isLive` while the
    * page waits.
    */
   uplink: { command: string | null; isLive: boolean } | null;
   tools: Html;
-  /** Relative; null if nothing is pending for the person. */
+  /** Relative URL of the setup page; null if nothing is pending for the person. */
   setupUrl: string | null;
-  /** The person can read what REST returns to the owner and managers of the connection. */
+  /** True if the person can read what REST returns to the owner and managers of the connection. */
   mayRead: boolean;
   diagnosis?: Awaited<ReturnType<Connections['diagnose']>>;
   calls: Calls | null;

@@ -38,7 +38,7 @@ import { changeIn } from './connection-forms.js';
 import { connectionPage, DONE } from './connection.page.js';
 import { toolsPart } from './connection-tools.page.js';
 
-/** Loaded records for *Last calls*, in which tool calls come first. */
+/** Maximum number of records loaded for *Last calls*, in which tool calls come first. */
 const CALLS_MAX = 100;
 
 type ConnectionRequest = PageRequest<{ namespace: string; connectionId: string }>;

@@ -1,4 +1,4 @@
-/** A part that is null is left out. */
+/** The page of a connection. Null parts are left out. */
 import {
   badge,
   button,

@@ -40,13 +40,13 @@ interface Listing {
   filters: ConnectionFilters;
   /** The cursor of the current page; undefined on the first page. */
   cursor: string | undefined;
-  /** Connections by state, regardless of the filters. */
+  /** Number of connections by state, regardless of the filters. */
   counts: Map<string, number>;
   mayDelete: boolean;
   connections: Connection[];
   nextCursor: string | null;
   lastCalls: Map<string, Date>;
-  /** Why the filters are rejected; null if they are valid. */
+  /** The reason why the filters are rejected; null if they are valid. */
   problem: string | null;
 }
 

@@ -14,7 +14,7 @@ export class NamespaceRepository {
     return new Map(rows.map(({ state, count }) => [state, count]));
   }
 
-  /** Leaves out connections that were never called. */
+  /** Returns the last calls, without connections that were never called. */
   async lastCalls(namespaceId: string, connectionIds: string[]): Promise<Map<string, Date>> {
     return this.database.transaction(async (tx) => {
       // With the default page cost, Postgres would scan the primary key, past the calls of all others.

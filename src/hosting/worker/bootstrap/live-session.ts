@@ -3,13 +3,13 @@ import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/sdk/types.
 import type { MessageHandler, SdkServer, ServerContext, ServerFactory } from './user-module.js';
 
 /**
- * Several processes can use it: it receives `notifications/initialized` once, and its requests outside of any call go
+ * A session that several processes can use: it receives `notifications/initialized` once, and its requests outside of any call go
  * to the last caller that accepts requests.
  */
 export class LiveSession {
   private readonly transport: WebStandardStreamableHTTPServerTransport;
   onMessage: MessageHandler | undefined;
-  /** Result of `initialize`; null before, or when it was rejected. */
+  /** Result of `initialize`; null before, or when `initialize` was rejected. */
   initializeResult: unknown = null;
   private server: SdkServer | undefined;
   private readonly running = new Set<RequestId>();

@@ -50,7 +50,7 @@ const TIMER_MS_EARLY = 50;
 /** Wait for the first session of an endpoint of the modern era; its calls need the remaining time. */
 const SESSION_MS_MAX = 8_000;
 
-/** The channels share only the remembered eras of their endpoints. */
+/** Creates channels, which share only the stored eras of their endpoints. */
 @Injectable()
 export class HttpChannels {
   private readonly results = new ResultStore();
@@ -64,7 +64,7 @@ export class HttpChannels {
     this.via = viaMark(env);
   }
 
-  /** Dials on the first call. */
+  /** Returns a channel that dials on the first call. */
   channelTo(target: HttpTarget, eras = this.eraMemory): Channel {
     const marked = target.dispatcher ? target : { ...target, via: this.via };
     return new HttpChannel(target.dispatcher ?? this.egress, marked, eras, this.results.forChannel());
@@ -189,7 +189,7 @@ export class HttpChannel implements Channel {
     return name === undefined ? error : withHiddenAddress(error, url, name);
   }
 
-  /** Uses another adapter when the first does not match the endpoint. */
+  /** Runs a call with an adapter, and with another one when the first does not match the endpoint. */
   private async withAdapter<T>(
     timeoutMs: number,
     call: Pick<McpCall, 'era' | 'cancellation' | 'timing'>,

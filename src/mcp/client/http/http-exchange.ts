@@ -38,10 +38,10 @@ import { CALL_MS_MAX, SilenceTimer } from '../silence-timer.js';
 import { deadlineIn } from '../../protocol/deadline.js';
 import { PacedWork } from '../../../platform/schedule/paced-work.js';
 
-/** Afterwards the socket is closed instead of reused. */
+/** Time to read the rest of a response; afterwards, the socket is closed instead of reused. */
 const DRAIN_MS = 1_000;
 
-/** Larger messages are parsed one at a time for each account, so that they do not stall the process. */
+/** Size above which messages are parsed one at a time for each account, so that they do not stall the process. */
 const LARGE_BYTES = 256 * 1024;
 
 const largeMessages = new PacedWork();
@@ -70,9 +70,9 @@ export interface ExchangeRequest {
   /** Account that large messages are counted for; default the host of the URL. */
   account?: string;
   timeoutMs: number;
-  /** True also for a request that discovers the versions of the server. */
+  /** True for a request that opens a session or discovers the versions of the server. */
   isOpening?: boolean;
-  /** Events restart the timeout up to an hour in all. */
+  /** True if events restart the timeout, up to an hour in all. */
   extendWithEvents?: boolean;
   /** Start of the call in epoch milliseconds, for a request that resumes its stream; default now. */
   startedAt?: number;
@@ -100,7 +100,7 @@ export interface ExchangeRequest {
 
 export interface StreamRequest extends Pick<ExchangeRequest, 'url' | 'headers' | 'body' | 'onRedirect'> {
   method: 'GET' | 'POST';
-  /** Applies to the response headers; the stream itself has no limit. */
+  /** Timeout of the response headers; the stream itself has no limit. */
   timeoutMs: number;
   /** Receives each message; returns true for the response to a call. An exception closes the stream. */
   onMessage: (data: string) => boolean | void;
@@ -201,12 +201,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** The encoded body, the source of the decoded one; null for a body without encoding. */
   private coded: Readable | null = null;
   private source: { pause(): unknown; resume(): unknown } | null = null;
-  /** The end of the stream waits for these messages. */
+  /** Number of waiting messages, for which the end of the stream waits. */
   private waiting = 0;
   private end: (() => void) | null = null;
   private afterDecoding: () => void = () => undefined;
   private readonly scanner: JsonScanner;
-  /** Set only for calls with {@link CallTiming}. */
+  /** Start of the transmission; set only for calls with {@link CallTiming}. */
   private handedAt = 0;
   private sentAt = 0;
 
@@ -471,7 +471,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.abort(unreadable(`${this.request.url.host} sent a response larger than ${megabytes} MB.`));
   }
 
-  /** Does not wait for undici. */
+  /** Aborts the exchange without waiting for undici. */
   private abort(reason: Error): void {
     this.failure = reason;
     this.controller?.abort(reason);
@@ -554,7 +554,7 @@ export async function resumeAnswer(
       method: 'GET',
       body: undefined,
       timing: undefined,
-      // In UTF-8, as the HTML standard has it.
+      // The header is in UTF-8, as in the HTML standard.
       headers: {
         ...headers,
         accept: 'text/event-stream',

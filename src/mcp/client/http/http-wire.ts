@@ -69,7 +69,7 @@ const DOUBTFUL: ReadonlySet<number | undefined> = new Set([
 const LOSS =
   /\bsession\b[^.]{0,60}\b(?:not found|not exist|unknown|invalid|expired|terminated|closed|lost|no longer)|\b(?:unknown|invalid|expired|missing|no valid|no such|no active)\b[^.]{0,20}\bsession\b/i;
 
-/** Longer bodies are not searched for these messages. */
+/** Maximum length of a body that is searched for these messages. */
 const LOSS_CHARS_MAX = 2_000;
 
 export function showsLoss(status: number, text: string | null, reply: McpReply | null): boolean {
@@ -79,7 +79,7 @@ export function showsLoss(status: number, text: string | null, reply: McpReply |
 }
 
 export interface SessionNaming {
-  /** An upstream that restores sessions by name repeats the header in its `initialize` response. */
+  /** Header with the name of a session. An upstream that restores sessions by name repeats it in its `initialize` response. */
   header: string;
   /** Returns the name of a session, identical in every process. */
   nameOf(profileKey: string): string;
@@ -163,7 +163,7 @@ export class HttpWire {
     this.lastId = target.sessions ? randomInt(2 ** 47) : 0;
   }
 
-  /** Changes for five minutes to the target of a redirect within the origin. */
+  /** URL of the upstream; for five minutes, the target of a redirect within the origin. */
   get url(): URL {
     const { moved } = this;
     return moved !== null && moved.until > Date.now() ? moved.to : this.target.url;
@@ -251,7 +251,7 @@ export class HttpWire {
     return new UpstreamRequestResponder((text) => this.postResponse(headers, text), onRequest);
   }
 
-  /** Takes at most 2 s. The promise never rejects. */
+  /** Takes at most 2 s to finish. The promise never rejects. */
   async endSession(headers: Headers): Promise<void> {
     const { url } = this;
     const request = {

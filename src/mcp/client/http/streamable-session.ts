@@ -90,7 +90,7 @@ export async function openStreamable(
 }
 
 interface SessionOptions {
-  /** Its `Mcp-Session-Id`; null without sessions. */
+  /** The `Mcp-Session-Id`; null without sessions. */
   id: string | null;
   /** True if the upstream restores the session by its name, so that any process can reopen it. */
   isRestored: boolean;
@@ -278,7 +278,7 @@ class StreamableSession implements LegacySession {
     const isKnown = await this.ping();
     if (isKnown) this.options.handlers.onKnown();
     if (isKnown !== false) return;
-    // Not deleted upstream, since calls might still run in it.
+    // The session is not deleted upstream, since calls might still run in it.
     const { stream } = this;
     this.isEnded = true;
     clearTimeout(this.retry);
@@ -292,7 +292,7 @@ class StreamableSession implements LegacySession {
     this.stream = null;
   }
 
-  /** Gives up if the server does not offer a stream. */
+  /** Keeps the stream open, and gives up if the server does not offer one. */
   private async keepStream(failures: number): Promise<void> {
     const openedAt = performance.now();
     const again = (failed: number, ms: number) => {

@@ -19,7 +19,7 @@ export interface HookedTarget {
 /** A `tools/call` of a client, or of the service itself. */
 export interface HookedCall {
   target: HookedTarget;
-  /** Its name at the target, without the prefix of a namespace endpoint. */
+  /** Name of the tool at the target, without the prefix of a namespace endpoint. */
   tool: string;
   arguments: Record<string, unknown>;
   /** `account` is the id of the account that calls. Null for calls of the service itself. */

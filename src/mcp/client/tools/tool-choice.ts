@@ -18,7 +18,7 @@ import { errorReply, withList } from '../../protocol/messages.js';
 import { rpcCode, type UpstreamIdentity } from '../../protocol/protocol.js';
 
 export interface ToolChoice {
-  /** Absent: all tools. */
+  /** Offered tools; absent: all tools. */
   allow?: string[];
   deny?: string[];
 }

@@ -22,10 +22,10 @@ export interface HeaderParam {
 
 const MARK = 'x-mcp-header';
 
-/** HTTP servers accept far fewer headers in a request. */
+/** Maximum number of marks; HTTP servers accept far fewer headers in a request. */
 const MARKS_MAX = 1_000;
 
-/** RFC 9110 section 5.6.2. */
+/** A token of RFC 9110 section 5.6.2. */
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/;
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);

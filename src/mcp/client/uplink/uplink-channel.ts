@@ -25,7 +25,7 @@ import type { SessionHandlers } from '../session-slots.js';
 
 /** Carries whole messages, independent of the transport. */
 export interface FramePort {
-  /** Settles when the peer reads messages; earlier messages may be lost. Never rejects. */
+  /** Resolves when the other side reads messages; earlier messages can be lost. The promise never rejects. */
   readonly ready: Promise<void>;
   /** This method never throws; without effect on a closed port. */
   send(text: string): void;
@@ -36,7 +36,7 @@ export interface FramePort {
   close(): void;
 }
 
-/** A local server runs on a desktop, and each call may hold 16 MB here. */
+/** Maximum number of running calls: a local server runs on a desktop, and each call can hold 16 MB here. */
 const IN_FLIGHT_MAX = 256;
 
 /**

@@ -2,7 +2,7 @@ import { memberText, withMember, withoutMembers, withoutMeta } from '../../proto
 import { members, slice } from '../../protocol/json-text.js';
 import { envelope, LOG_LEVEL_KEY } from '../../protocol/protocol.js';
 
-/** Names with this prefix describe one hop and are not forwarded. */
+/** Prefix of names that describe one hop and are not forwarded. */
 const RESERVED = 'io.modelcontextprotocol/';
 
 const ofTheClient: ReadonlySet<string> = new Set([envelope.version, envelope.capabilities, envelope.clientInfo]);

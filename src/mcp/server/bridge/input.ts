@@ -18,7 +18,7 @@ const URL_ELICITATION_REQUIRED = -32042;
 
 const SETUP_KEY = 'slipway-setup';
 
-/** The client shows this message to its user next to the link. */
+/** Message that the client shows to its user next to the link. */
 const SETUP_MESSAGE =
   'The MCP server asks for your authorization. Open the page, sign in and allow the access; then let the call be repeated.';
 

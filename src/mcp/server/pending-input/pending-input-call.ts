@@ -11,7 +11,7 @@ import { isPage } from '../client-capabilities.js';
 import { Serializable } from '../../../platform/internal-http/error-codec.js';
 import { isObject } from '../../../platform/text/json.js';
 
-/** States of upstreams are forwarded unread. */
+/** Prefix of Slipway's own states; states of upstreams are forwarded unread. */
 export const STATE_MARK = 'sw1.pending.';
 
 /** A `requestState` of no pending call, or of another call than the retry repeats. */
@@ -36,7 +36,7 @@ export interface RequestState {
 export interface RoundRequest {
   name: string;
   caller: string;
-  /** Detects a retry of another call. */
+  /** Content of the call, by which a retry of another call is detected. */
   about: string;
   /** `inputResponses` as JSON text of an object. */
   answers: string;
@@ -156,7 +156,7 @@ export class PendingInputCall {
         resolve(answer);
       };
       this.openChars += chars;
-      // Without the elicitation id, which only 2025-11-25 has: here the retry confirms that the page was visited.
+      // Removes the elicitation id, which only 2025-11-25 has: here the retry confirms that the page was visited.
       const sent = isPage(params) ? withoutMembers(params ?? '{}', (name) => name === 'elicitationId') : params;
       this.open.set(key, { key, method, params: sent, settle });
       // Collects requests that arrive together into one `input_required` result.
@@ -190,7 +190,7 @@ export class PendingInputCall {
   }
 }
 
-/** Leaves out members that change with each retry: `inputResponses`, `requestState`, and the hop's `_meta`. */
+/** Returns the content of a call, without members that change with each retry: `inputResponses`, `requestState`, and the hop's `_meta`. */
 export function aboutOf(method: string, paramsText: string | undefined): string {
   const stable = [...members(paramsText ?? '{}')].filter(([name]) => !changing.has(name));
   const lines = stable.map(([name, span]) => `${JSON.stringify(name)}:${slice(paramsText ?? '', span)}`).sort();

@@ -43,11 +43,11 @@ import {
 import { remoteRound } from './remote-pending-calls.js';
 import type { UpstreamRequestOptions, UpstreamCalls } from '../upstream-calls.js';
 
-/** Each pending call holds a socket to its upstream. */
+/** Maximum number of pending calls of an owner, each of which holds a socket to its upstream. */
 const PENDING_EACH_MAX = 64;
 const PENDING_MAX = 2_000;
 
-/** Each call has its own upstream session; further calls receive no upstream requests. */
+/** Maximum number of calls with their own upstream session; further calls receive no upstream requests. */
 const SLOTS_MAX = 8;
 
 interface Entry {
@@ -115,7 +115,7 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   ): Promise<McpReply> {
     const { request, method, paramsText } = incoming;
     const { timing, invocationId } = request.observer ?? {};
-    // Silent: the record of the request that receives the outcome is notified instead.
+    // This observer is silent: the record of the request that receives the outcome is notified instead.
     const observer = { received: () => undefined, failed: () => undefined, timing, invocationId };
     const names = capabilityNames(capabilities, LEGACY_VERSIONS[0]);
     const entry = {

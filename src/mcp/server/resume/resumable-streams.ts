@@ -28,10 +28,10 @@ const RETRY_MS = 1_000;
 
 const ALL_BYTES_MAX = 128 * 1024 * 1024;
 
-/** Above this limit the oldest stream of the account is dropped. */
+/** Limit of an account, above which its oldest stream is dropped. */
 const ACCOUNT_BYTES_MAX = ALL_BYTES_MAX / 4;
 
-/** Each stream takes at least this much, rounded up. */
+/** Minimum size that is charged for a stream. */
 const STREAM_BYTES = 1024;
 
 /** Timeout until the other process starts its response. */
@@ -48,7 +48,7 @@ export interface ResumedStreamHead {
   after: number;
 }
 
-/** `opened` means that the stream was found. */
+/** Messages of a resumed stream; `opened` means that the stream was found. */
 export type ResumedStreamMessage = { type: 'opened' } | { type: 'event'; frame: string };
 
 export interface StreamReader {

@@ -28,15 +28,15 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** The session id stays valid until its expiry. */
+/** Idle time after which the state of a session is dropped; its id stays valid until it expires. */
 export const IDLE_MS = 30 * 60_000;
 const SWEEP_EVERY_MS = 60_000;
 
-/** 500 sessions then hold at most 32 MB. */
+/** Maximum number of subscriptions of a session: 500 sessions then hold at most 32 MB. */
 const SUBSCRIPTIONS_MAX = 100;
 const URIS_CHARS_MAX = 64 * 1024;
 
-/** A changed connection gets a new channel. */
+/** Maximum number of channels of a session; a changed connection gets a new channel. */
 const CHANNELS_MAX = 8;
 
 type SessionEvent = { session: string; principal: string } & (
@@ -47,7 +47,7 @@ type SessionEvent = { session: string; principal: string } & (
   | { kind: 'notified'; by: string; text: string }
 );
 
-/** The relay carries 512 KB. */
+/** Maximum size of a relayed message; the relay carries 512 KB. */
 export const RELAYED_BYTES_MAX = 400 * 1024;
 
 interface Memory {
@@ -67,7 +67,7 @@ export interface SessionListener {
   close(): void;
 }
 
-/** Kept equal in all processes. */
+/** State of sessions, which is kept equal in all processes. */
 @Injectable()
 export class LiveSessions implements OnModuleInit {
   private readonly memories = new Map<string, Map<string, Memory>>();

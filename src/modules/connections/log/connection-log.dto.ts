@@ -93,7 +93,7 @@ export class LoggedTimingDto {
   queueMs: number | null;
   /** Opening a socket; 0 if one was open. */
   connectMs: number | null;
-  /** From sending the request to the first byte of the response. */
+  /** Time from sending the request to the first byte of the response. */
   firstByteMs: number | null;
   totalMs: number;
 }

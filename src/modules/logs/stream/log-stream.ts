@@ -71,7 +71,7 @@ export class LogStream extends EventStream {
     }
   }
 
-  /** Tracks what was sent of the newest 1,000 invocations. */
+  /** Reads the versions of the newest 1,000 invocations. */
   private versions() {
     const since = new Date(Date.now() - WINDOW_MS);
     return this.search.versions(this.followed.serverId, this.followed.query, since, ENTRIES_MAX);
