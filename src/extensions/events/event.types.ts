@@ -51,7 +51,7 @@ export interface CallEvent {
   /** Id of the invocation, the same in the logs. */
   id: string;
   name: 'call.finished';
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   at: number;
   /** A call of a registry server through a connection has two events: one for each row of the log. */
   target: { kind: 'connection' | 'server'; id: string };

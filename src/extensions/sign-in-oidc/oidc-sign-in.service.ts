@@ -35,7 +35,7 @@ interface Pending extends Checks {
   next: string | null;
   /** The account to add the identity to; null to sign in. */
   accountId: string | null;
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   until: number;
 }
 

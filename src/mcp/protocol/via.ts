@@ -1,7 +1,7 @@
 import type { Env } from '../../config/env.js';
 import { keysFor } from '../../platform/http/secrets.js';
 
-/** Marks of the services like this one that a request has passed, newest first. */
+/** Header with the marks of the Slipway services that a request has passed, newest first. */
 export const VIA_HEADER = 'x-slipway-via';
 
 /** Returns the mark, the same in all processes: a hash that does not reveal the encryption keys. */

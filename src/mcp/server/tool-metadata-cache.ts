@@ -9,7 +9,7 @@ import { isWrapped } from './bridge/to-legacy.js';
 
 interface ToolMetadata {
   headerParams: HeaderParam[];
-  /** The output schema is not an object, so clients of older revisions received a wrapped one. */
+  /** True if the output schema is not an object, so that clients of older revisions received a wrapped one. */
   isWrapped: boolean;
 }
 
@@ -21,7 +21,7 @@ interface ToolMetadata {
 export class ToolMetadataCache {
   private readonly byChannel = new WeakMap<Channel, Map<string, ToolMetadata>>();
 
-  /** Costs nothing for lists without such tools. */
+  /** Stores facts of the listed tools, at no cost for lists without such tools. */
   learnTools(channel: Channel, { text, result }: McpReply): void {
     if (!result) return;
     const learned = this.byChannel.get(channel);

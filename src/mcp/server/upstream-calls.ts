@@ -31,17 +31,17 @@ export interface UpstreamRequestOptions {
   onRequest?: McpCall['onRequest'];
   /** Upstream session of a task; empty for a call that starts one. */
   session?: string;
-  /** `MCP_CALL_TIMEOUT` by default; every message restarts it. */
+  /** Timeout, `MCP_CALL_TIMEOUT` by default; every message restarts it. */
   timeoutMs?: number;
-  /** The client always receives its own progress. */
+  /** Returns true for notifications that the client accepts; it always receives its own progress. */
   accepts: (method: string, text: string) => boolean;
-  /** By default, this is the stream of the request. */
+  /** Receiver of notifications, by default the stream of the request. */
   target?: NotificationSink;
 }
 
 @Injectable()
 export class UpstreamCalls {
-  /** Request ids are JSON text. */
+  /** Running calls; their request ids are JSON text. */
   private readonly running = new CallList<{ caller: string; id: string; cancellation: Cancellation }>();
   private lastToken = 0;
 

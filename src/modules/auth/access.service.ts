@@ -134,7 +134,7 @@ export class AccessService implements OnModuleInit {
     return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
-  /** Filters and names use it, so the scopes of the caller's key do not matter. */
+  /** Returns true if the account owns the target. For filters and names, so the scopes of the caller's key do not matter. */
   owns(caller: Caller, action: Action, ownerId: string): boolean {
     return accountOwns(caller, action, ownerId);
   }

@@ -32,7 +32,7 @@ export interface KeyScope {
 }
 
 export interface GuardedTarget extends Pick<Target, 'ownerId' | 'namespace'> {
-  /** Only servers have one: absent or null for targets that only owners and grantees can find. */
+  /** Visibility of a server; absent or null for targets that only owners and grantees can find. */
   visibility?: Visibility | null;
   granted?: GrantLevel | null;
 }
@@ -58,7 +58,7 @@ export interface Caller {
   scopes: readonly KeyScope[] | null;
   /** The roles by organization. An organization with members has itself as `editor`: only its owners can `own`. */
   memberships: Memberships;
-  /** Absent for the caller without a key. */
+  /** Limits of the account; absent for the caller without a key. */
   limits?: AccountLimits;
   /** The grant that opened the route; absent where the account owns the target, or the target is public. */
   grant?: GrantRef;
@@ -71,7 +71,7 @@ export interface GrantRef {
   /** Null for a right by membership. */
   id: string | null;
   level: GrantLevel;
-  /** The only tools that it opens; null: everything. */
+  /** The only granted tools; null: everything. */
   tools: readonly string[] | null;
 }
 
@@ -140,19 +140,19 @@ export interface OwnedNamespace {
 }
 
 interface KeyTerms {
-  /** Needs no key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key is rejected nevertheless. */
+  /** True for a route without a key while `PUBLIC_READS=true`; the caller is then {@link ANONYMOUS}. A wrong key is still rejected. */
   anonymous?: true;
-  /** A link signed for this exact path opens the route without a key (`SignedUrls`). */
+  /** True if a link signed for this exact path opens the route without a key (`SignedUrls`). */
   signed?: true;
 }
 
 interface OperatorTerms {
   operator: true;
-  /** Allows accounts with a limit `organizations` above 0 as well. */
+  /** True to also allow accounts with a limit `organizations` above 0. */
   founders?: true;
 }
 
-/** The route is open to the account itself, the owners of an organization, and the operator. */
+/** Terms of a route that is open to the account itself, the owners of an organization, and the operator. */
 interface AccountTerms {
   account: string;
   operator?: true;
@@ -176,11 +176,11 @@ interface TargetTerms {
 interface GrantableTerms extends TargetTerms {
   /** Default: the action of the scope ({@link actionOf}). */
   may?: 'discover';
-  /** Grants of single tools are accepted. The handler restricts itself to these tools. */
+  /** True to accept grants of single tools. The handler restricts itself to these tools. */
   byTool?: true;
-  /** Rejected while the namespace is suspended, as calls are. */
+  /** True to reject requests while the namespace is suspended, like calls. */
   serves?: true;
-  /** Only grants of the namespace are accepted, including for a target that does not exist yet. */
+  /** True to accept only grants of the namespace, including for a target that does not exist yet. */
   inNamespace?: true;
 }
 
@@ -197,9 +197,9 @@ export type AccessTerms = WithoutOthers<Terms>;
 
 export type AccessRule = AccessTerms & {
   scope: Scope;
-  /** The browser session is the credential, and a form has a token. */
+  /** True for a page: the browser session is the credential, and a form has a token. */
   page?: true;
-  /** Read only after the session, the origin and the token are checked. */
+  /** Parts of a form, read only after the session, the origin and the token are checked. */
   parts?: FormParts;
 };
 

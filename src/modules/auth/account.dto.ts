@@ -30,7 +30,7 @@ export class AccountDto {
   /** True while its API keys are refused and nobody can sign in. */
   disabled: boolean;
   /**
-   * The zone of the times in its pages, of the IANA database; null for UTC.
+   * The IANA time zone of the account's pages; null for UTC.
    * @example 'Europe/Berlin'
    */
   timeZone: string | null;
@@ -38,18 +38,19 @@ export class AccountDto {
   createdAt: string;
 }
 
-/** None until a person has the first password. */
+/** Ways in which an account signs in. */
 const signIns = ['password', 'identity', 'invited', 'none'] as const;
 
 export class ListedAccountDto extends AccountDto {
   /**
-   * `password`: a person signs in; `identity`: a person signs in by the directory of the company only; `invited`: a link for the first
+   * `password`: a user signs in with a password; `identity`: only through the company's directory; `invited`: a link for the first
    * password is open; `none`: API keys only.
    */
   @ApiProperty({ enum: signIns })
   signIn: (typeof signIns)[number];
   /**
-   * Why its keys, browser sessions and client authorizations are suspended until the person signs in by the directory; null if they are not.
+   * The reason why the account's keys, browser sessions and client authorizations are suspended until the user signs in through the
+   * directory; null if they are not.
    * @example 'Since 2026-11-20 10:15 UTC: Example Staff rejected two checks.'
    */
   suspended: string | null;
@@ -61,7 +62,7 @@ export class ListedAccountDto extends AccountDto {
 }
 
 export class AccountsQueryDto extends PageQueryDto {
-  /** A part of the name, in any case. */
+  /** Only accounts whose name contains this text, ignoring case. */
   @Omittable()
   @IsPrintable(255)
   q?: string;
@@ -100,7 +101,7 @@ export class UpdateAccountDto {
   @IsBoolean()
   disabled?: boolean;
 
-  /** True makes the account an operator, false one no more. Without `disabled`. */
+  /** True makes the account an operator, false removes the role. Cannot be combined with `disabled`. */
   @Omittable()
   @IsBoolean()
   isOperator?: boolean;
@@ -108,7 +109,7 @@ export class UpdateAccountDto {
 
 export class TimeZoneDto {
   /**
-   * A zone of the IANA database; null for UTC.
+   * An IANA time zone; null for UTC.
    * @example 'Europe/Berlin'
    */
   @ValidateIf(({ timeZone }: TimeZoneDto) => timeZone !== null)
@@ -182,7 +183,7 @@ export class CreateApiKeyDto {
   name: string;
 
   /**
-   * Expiry, in the future and not later than that of the key of this request. Omitted: the same as that.
+   * Expiry, in the future and not later than that of the key of this request, which is the default.
    * @example '2027-11-20T00:00:00.000Z'
    */
   @IsOptional()
@@ -203,7 +204,7 @@ export class CreateApiKeyDto {
 
 export class RotateApiKeyDto {
   /**
-   * Expiry of the new key, in the future and not later than that of the key of this request. Omitted: the same as that.
+   * Expiry of the new key, in the future and not later than that of the key of this request, which is the default.
    * @example '2027-11-20T00:00:00.000Z'
    */
   @IsOptional()
@@ -219,7 +220,7 @@ export class RotateApiKeyDto {
 }
 
 export class RevokeApiKeyQueryDto {
-  /** Also revokes the keys that were created with it, directly or through such keys, and with them unused invitations, grants, members and operators: `1`, `0`, `true` or `false`. */
+  /** Also revokes the keys that were created with this key, directly or through other keys, and the unused invitations, grants, members and operators created with any of them: `1`, `0`, `true` or `false`. */
   @IsFlag()
   made?: boolean;
 
@@ -268,7 +269,7 @@ export class AccountLimitDto {
   /** @example 'namespaces' */
   name: string;
   /**
-   * Present use; null for limits of requests. For logs that of this UTC day, up to a second behind.
+   * Present use; null for limits of requests. The use of logs is that of this UTC day, up to a second behind.
    * @example 3
    */
   used: number | null;

@@ -17,7 +17,7 @@ import { roles, type Role } from './access.types.js';
 export const accountKinds = ['user', 'organization'] as const;
 export type AccountKind = (typeof accountKinds)[number];
 
-/** Only the SHA-256 of a key and its first characters are stored. */
+/** An API key, of which only the SHA-256 and the first characters are stored. */
 @Entity('api_keys')
 export class ApiKey {
   @PrimaryGeneratedColumn('uuid')
@@ -48,7 +48,7 @@ export class ApiKey {
   @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, nullable: true })
   lastUsedAt: Date | null;
 
-  /** Null: does not expire. */
+  /** Time of expiry; null: does not expire. */
   @Index('api_keys_expires')
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3, nullable: true })
   expiresAt: Date | null;
@@ -66,7 +66,7 @@ export class ApiKey {
   @Column('uuid', { name: 'replaced_by', nullable: true })
   replacedBy: string | null;
 
-  /** Ids of the keys that created it, directly or through other keys; the nearest is last. No foreign keys: revoked keys stay known. */
+  /** Ids of the keys that created this key, directly or through other keys; the nearest is last. No foreign keys: ids of revoked keys remain. */
   @Column('uuid', { name: 'made_by', array: true, default: '{}' })
   madeBy: string[];
 
@@ -86,7 +86,7 @@ export class Account {
   @Column('text')
   name: string;
 
-  /** For comparison with names that look alike; null until computed. */
+  /** Skeleton of the name, for comparison with names that look alike; null until computed. */
   @Index('accounts_without_skeletons', { synchronize: false })
   @Column({
     type: 'text',
@@ -102,14 +102,14 @@ export class Account {
   @Column('text')
   kind: AccountKind;
 
-  /** An operator manages accounts and keys but does not own what they own. */
+  /** True for an operator, who manages accounts and keys but does not own their targets. */
   @Column('boolean', { name: 'is_operator', default: false })
   isOperator: boolean;
 
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** Null: enabled. The keys and sessions of a disabled account are rejected. */
+  /** Time at which the account was disabled; its keys and sessions are rejected. Null: enabled. */
   @Column({ type: 'timestamptz', name: 'disabled_at', precision: 3, nullable: true })
   disabledAt: Date | null;
 
@@ -135,7 +135,7 @@ export class Account {
   @Column('text', { name: 'time_zone', nullable: true })
   timeZone: string | null;
 
-  /** The organization whose invitation created it; null for others. */
+  /** The organization whose invitation created the account; null for others. */
   @Index('accounts_made_for', { where: 'made_for IS NOT NULL' })
   @Column({ type: 'uuid', name: 'made_for', nullable: true, select: false, insert: false, update: false })
   madeFor: string | null;
@@ -156,7 +156,7 @@ export class Membership {
   @Column('text')
   role: Role;
 
-  /** No foreign key: it is a record. */
+  /** Kept as a record, without a foreign key. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 

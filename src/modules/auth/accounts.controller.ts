@@ -79,7 +79,7 @@ export class AccountsController {
     return this.accountsService.create(caller, body);
   }
 
-  /** List accounts (operator). Newest first, with the last use of each. */
+  /** List accounts (operator), newest first, with the last use of each account. */
   @Get()
   @Access('accounts:read', { operator: true })
   @ApiErrors(400, 403)

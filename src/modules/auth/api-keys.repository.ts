@@ -18,7 +18,7 @@ interface KeyRow {
   isOperator: boolean;
   isDisabled: boolean;
   isSuspended: boolean;
-  /** In the form of {@link parseScope}; null: all rights of the account. */
+  /** Scopes in the form of {@link parseScope}; null: all rights of the account. */
   scopes: string[] | null;
   /** The account's own limits; null without any. */
   overrides: Partial<AccountLimits> | null;

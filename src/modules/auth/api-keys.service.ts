@@ -56,7 +56,7 @@ const CACHE_MS = 5_000;
 /** Including the query, streams close within 5 s. */
 const HELD_CHECK_MS = 3_000;
 
-/** Expired keys stay listed for this long, so that their owners see why requests fail. */
+/** Number of days for which expired keys stay listed, so that their owners see why requests fail. */
 const EXPIRED_KEPT_DAYS = 30;
 
 /**
@@ -92,7 +92,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return this.apiKeysRepository.saveLastUses([...batch.keys()], uses);
   });
 
-  /** The check of held keys must not close the streams of other credentials. */
+  /** Other sources of credentials: the check of open keys must not close their streams. */
   private otherSources: Pick<SessionSource, 'validAmong'>[] = [];
 
   constructor(
@@ -247,7 +247,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
   ): Promise<string[]> {
     const { revoked, makers, operators, others } = await this.apiKeysRepository.revoke(caller, accountId, keyId, made);
     const members = made ? await endMembers(makers) : 0;
-    // Also drops cached grants.
+    // The announcement also drops cached grants.
     if (made) for (const id of [accountId, ...operators]) await this.accountChanged(id);
     if (revoked.length + others + members === 0) throw new NotFoundError('API key not found');
     for (const id of revoked) this.announceRevocation(id, now);
@@ -274,7 +274,7 @@ export class ApiKeysService implements OnModuleInit, OnApplicationBootstrap, OnA
     return new Set([...valid, ...good.flatMap((validIds) => [...validIds])]);
   }
 
-  /** Takes effect within 5 s; a null reason accepts the credentials again. */
+  /** Suspends credentials within 5 s; a null reason accepts them again. */
   async setSuspended(accountId: string, reason: string | null, tx?: EntityManager): Promise<void> {
     const isChanged = await this.apiKeysRepository.setSuspended(accountId, reason, tx);
     if (isChanged && !tx) await this.accountChanged(accountId);

@@ -43,7 +43,7 @@ export class UnauthenticatedError extends DomainError {
   }
 }
 
-/** The browser is redirected to the sign-in page, and from there back. */
+/** A page was requested without a session. The browser is redirected to the sign-in page, and from there back. */
 export class SignedOutError extends UnauthenticatedError {
   override isAttempt = false;
   override readonly location: string;
@@ -96,7 +96,7 @@ export class NotOperatorError extends ForbiddenError {
   }
 }
 
-/** Clients must not retry automatically. */
+/** A quota is exceeded. Clients must not retry automatically. */
 export class QuotaExceededError extends DomainError {
   readonly kind = 'rate_limited';
   readonly code = 'quota_exceeded';

@@ -41,7 +41,7 @@ interface Match {
   params: FastPathRequest['params'];
 }
 
-/** Each path has at most the size of a request head. Clients without a key add paths. */
+/** Maximum number of cached paths: clients without a key add paths, each of at most the size of a request head. */
 const MATCHES_MAX = 1_000;
 
 /**

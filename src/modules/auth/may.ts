@@ -23,7 +23,7 @@ import {
 /** `no`: respond as for a missing target. `scope`: the account may, but this key does not. */
 export type Decision = 'yes' | 'scope' | 'no';
 
-/** A guest has only its grants. */
+/** Allowed actions by role. A guest has only its grants. */
 const ALLOWED: Record<Role, ReadonlySet<Action>> = {
   owner: new Set<Action>(['discover', ...keyLevels, 'administer', 'own']),
   editor: new Set<Action>(['discover', ...keyLevels, 'administer']),
@@ -46,7 +46,7 @@ export function decide(caller: Caller, action: Action, target: GuardedTarget): D
   return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
 }
 
-/** Ignores the scopes of the key. */
+/** Returns true if the account owns the target; ignores the scopes of the key. */
 export function accountOwns({ accountId, memberships }: Caller, action: Action, ownerId: string): boolean {
   const role = memberships.get(ownerId);
   return role === undefined ? ownerId === accountId : ALLOWED[role].has(action);
@@ -83,7 +83,7 @@ export function namespacesOf({ scopes }: Caller): string[] | null {
   return scopes === null || names.length < scopes.length ? null : names;
 }
 
-/** Scopes as stored; null: all rights of the account. Ignores scopes of later versions. */
+/** Parses stored scopes; null: all rights of the account. Ignores scopes of later versions. */
 export function readScopes(scopes: readonly string[] | null): KeyScope[] | null {
   return scopes?.flatMap((text) => parseScope(text) ?? []) ?? null;
 }

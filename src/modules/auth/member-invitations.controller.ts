@@ -36,7 +36,7 @@ export class MemberInvitationsController {
     return this.membersService.invitations(id, query, true);
   }
 
-  /** Accept an invitation into an organization. For your own account: the membership begins. */
+  /** Accept an invitation into an organization, for your own account. The membership begins immediately. */
   @Post(':accountId/invitations/:invitationId')
   @HttpCode(200)
   @ApiParam(invitationIdParam)
@@ -53,7 +53,7 @@ export class MemberInvitationsController {
     return this.membersService.accept(accountId, id);
   }
 
-  /** Decline an invitation into an organization. An owner of the organization revokes it, also a link that nobody has used. */
+  /** Decline an invitation into an organization. An owner of the organization can also revoke it, including an unused link. */
   @Delete(':accountId/invitations/:invitationId')
   @HttpCode(200)
   @ApiParam(invitationIdParam)

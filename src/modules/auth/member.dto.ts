@@ -77,7 +77,7 @@ export class MemberInvitationDto {
    */
   madeByKey: string | null;
   /**
-   * It can be accepted until then: for 72 hours.
+   * Time until which the invitation can be accepted: 72 hours.
    * @example '2026-11-23T10:15:00.000Z'
    */
   expiresAt: string;
@@ -99,7 +99,7 @@ export class SetMemberDto {
 }
 
 export class RemoveMemberQueryDto {
-  /** Also revokes the API keys of the organization that the member made: `1`, `0`, `true` or `false`. */
+  /** Also revokes the API keys of the organization that the member created: `1`, `0`, `true` or `false`. */
   @IsFlag()
   revokeKeys?: boolean;
 }
@@ -113,7 +113,7 @@ export class MemberKeyDto {
 
 export class RemovedMemberDto {
   success: boolean;
-  /** API keys of the organization that the member made. They go on working unless they were revoked. */
+  /** API keys of the organization that the member created. They remain valid unless they were revoked. */
   keys: MemberKeyDto[];
   /** True if `keys` were revoked. */
   revoked: boolean;
@@ -123,7 +123,7 @@ export type MemberRow = Omit<MemberDto, 'createdAt'> & { createdAt: Date };
 
 export type MembershipRow = Omit<MembershipDto, 'createdAt'> & { createdAt: Date };
 
-/** Includes invitations to choose a password. */
+/** An invitation, possibly to choose a password. */
 export type MemberInvitationRow = Omit<MemberInvitationDto, 'expiresAt'> & { expiresAt: Date };
 
 export function toMemberDto({ accountId, accountName, role, createdBy, createdAt }: MemberRow): MemberDto {

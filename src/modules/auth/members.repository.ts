@@ -32,7 +32,7 @@ const INVITATION = `SELECT i.id, o.id AS "organizationId", o.name AS "organizati
 const IS_WAITING = `i.used_at IS NULL AND i.expires_at > now() AND (i.role IS NULL OR o.disabled_at IS NULL AND ${BY_OWNER})`;
 const OF_ACCOUNT = `$1 IN (i.account_id, i.invited_id) AND ($2 OR i.role IS NOT NULL) AND ${IS_WAITING}`;
 
-/** Every change locks the organization first, then the account. */
+/** Members of organizations. Every change locks the organization first, then the account. */
 @Injectable()
 export class MembersRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
@@ -58,7 +58,7 @@ export class MembersRepository {
     return this.database.query(`${SELECT} ORDER BY a.name, a.id LIMIT $2 OFFSET $3`, [organizationId, limit, offset]);
   }
 
-  /** Leaves disabled organizations out. */
+  /** Lists the account's organizations that are not disabled. */
   organizationsOf(accountId: string): Promise<MembershipRow[]> {
     return this.database.query(
       `SELECT o.id AS "organizationId", o.name AS "organizationName", m.role, m.created_at AS "createdAt"

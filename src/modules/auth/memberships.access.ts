@@ -11,7 +11,7 @@ export const ROLES = `(SELECT string_agg(held.id || ' ' || held.role, ',' ORDER 
 export const ORGANIZATION_NAMES = `ARRAY(SELECT o.name FROM memberships m JOIN accounts o ON o.id = m.organization_id
      WHERE m.account_id = a.id AND o.disabled_at IS NULL ORDER BY o.name LIMIT 5) AS organizations`;
 
-/** Maps by their stored string: callers with the same memberships share one. */
+/** Maps of memberships by their stored string: callers with the same memberships share a map. */
 const sharedMemberships = growingLru<object>();
 
 export function readMemberships(roles: string | null): Memberships {

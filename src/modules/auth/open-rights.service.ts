@@ -31,7 +31,7 @@ export interface Right {
   caller: Caller;
   rule: AccessRule;
   target: RuleParameters;
-  /** The grant that opened it; absent where the account owns the target. */
+  /** The grant that opened the stream or call; absent if the account owns the target. */
   by?: GrantRef;
 }
 

@@ -22,7 +22,7 @@ const STARTS_PER_MINUTE_MAX = 120;
 
 const FAILURE_WAIT_SECONDS_MAX = 900;
 
-/** A request with a valid key awaits nothing. */
+/** Limits of requests, which a request with a valid key passes without waiting. */
 @Injectable()
 export class RequestLimits {
   private readonly calls = new KeyedLimiter(Infinity, Infinity);

@@ -24,9 +24,9 @@ export class SuspendedDto {
 
 export interface Suspension {
   reason: string;
-  /** The operator's account. */
+  /** Account of the operator. */
   by: string;
-  /** ISO 8601. */
+  /** Time in ISO 8601. */
   at: string;
 }
 

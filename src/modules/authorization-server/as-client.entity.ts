@@ -9,14 +9,14 @@ export class AsClient {
   @PrimaryColumn('text', { primaryKeyConstraintName: 'as_clients_pkey' })
   id: string;
 
-  /** A registration, encrypted for the id. */
+  /** The registration, encrypted for the id. */
   @Column('text', { nullable: true })
   sealed: string | null;
 
   @Column('text', { nullable: true })
   document: string | null;
 
-  /** The limit of registrations counts addresses. */
+  /** Address of the registration, for the limit of registrations. */
   @Column('text', { nullable: true })
   address: string | null;
 

@@ -78,7 +78,7 @@ export class AsGrant {
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
-  /** True: the consent page is skipped for the client with this redirect URI. */
+  /** True if the consent page is skipped for the client with this redirect URI. */
   @Column('boolean', { name: 'is_remembered', default: false })
   isRemembered: boolean;
 

@@ -19,11 +19,11 @@ export class AsRecord {
   @Column('uuid', { name: 'grant_id', nullable: true })
   grantId: string | null;
 
-  /** For refresh tokens: the hash of the token that was exchanged for this one. */
+  /** Hash of the refresh token that was exchanged for this one. */
   @Column('bytea', { nullable: true })
   predecessor: Buffer | null;
 
-  /** For interactions: the address that started it (`peerOf`). */
+  /** Address that started an interaction (`peerOf`). */
   @Column('text', { nullable: true })
   address: string | null;
 

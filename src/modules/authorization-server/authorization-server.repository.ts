@@ -222,7 +222,7 @@ export class AuthorizationServerRepository {
     return rows[0]?.isFirst ?? false;
   }
 
-  /** Skips rows that another refresh deletes. */
+  /** Deletes older records, and skips rows that another refresh deletes. */
   async dropOlderRecords(grantId: string): Promise<void> {
     await this.database.query(
       `DELETE FROM as_records WHERE (kind, id_hash) IN (
@@ -285,7 +285,7 @@ export class AuthorizationServerRepository {
     return ended.map(({ id }) => id);
   }
 
-  /** Considers the user's last valid consent to the same request. */
+  /** Returns true if the user's last valid consent to the same request is remembered. */
   async isRemembered({ accountId, clientId, redirectKey, redirectsHash, target }: NewGrant): Promise<boolean> {
     const [last] = await this.database.query<{ isRemembered: boolean }[]>(
       `SELECT g.is_remembered AND g.redirects_hash = $4 AS "isRemembered"

@@ -40,15 +40,15 @@ import { TokensService } from './tokens.service.js';
 
 const REFRESH_SECONDS = 90 * 24 * 60 * 60;
 
-/** Longer than a refresh token, whose use extends it. */
+/** Lifetime of an authorization, longer than that of a refresh token, whose use extends it. */
 export const GRANT_SECONDS = REFRESH_SECONDS + 24 * 60 * 60;
 
-/** Clients redeem a code immediately. The log names those that do not. */
+/** Lifetime of a code. Clients redeem it immediately; the log names those that do not. */
 const CODE_SECONDS = 60;
 
 const INTERACTION_SECONDS = 60 * 60;
 
-/** Characters of `state`, which is returned to clients unchanged. Common clients send less than 500. */
+/** Maximum number of characters of `state`, which is returned to clients unchanged. Common clients send less than 500. */
 const STATE_LENGTH_MAX = 4_096;
 
 /** Parameters of OpenID Connect that are ignored, and response modes other than the query: a form would run a script on our origin. */
@@ -430,7 +430,7 @@ export class AuthorizationServerService {
   }
 }
 
-/** Errors that the app can receive are sent there instead. */
+/** Messages of errors on a page. Errors that the app can receive are sent to the app instead. */
 const REASONS: Record<string, string> = {
   invalid_client: 'This service no longer knows the app. Remove the server in your app, and add it again.',
   invalid_redirect_uri:

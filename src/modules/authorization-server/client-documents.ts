@@ -19,16 +19,16 @@ import { RateCounter } from '../../platform/limits/rate-counter.js';
 import { boundExceeded, jsonIn } from '../../platform/text/json-bounds.js';
 import { pinnedClients } from './pinned-clients.js';
 
-/** Real documents have less than 1 KB, key sets a few. */
+/** Maximum size of a document. Real documents have less than 1 KB, key sets a few KB. */
 export const CLIENT_DOCUMENT_BYTES_MAX = 64 * 1024;
 
-/** Unauthenticated clients name documents, and 10,000 copies are kept. */
+/** Maximum size of a copy: unauthenticated clients name documents, and 10,000 copies are kept. */
 const COPY_BYTES_MAX = 8 * 1024;
 
 const FRESH_S = 5 * 60;
 const FAILED_S = 60;
 
-/** Each document has at most 64 KB. */
+/** Maximum number of cached documents, each of at most 64 KB. */
 const REMEMBERED_MAX = 200;
 
 /** Concurrent fetches of a process: in all, and of one host or for one requester. */
@@ -50,21 +50,21 @@ export abstract class ClientDocumentStore {
   abstract write(url: string, body: string): Promise<void>;
 }
 
-/** `message` is for the user who logs in, and for the operator. */
+/** A document cannot be used. `message` is for the user who logs in, and for the operator. */
 export class ClientDocumentError extends Error {
-  /** No copy is used then: the host reported that the document does not exist. */
+  /** True if the host reported that the document does not exist: no copy is then used. */
   isWithdrawn = false;
 }
 
 interface Remembered {
   outcome: string | ClientDocumentError;
-  /** Unix time in ms. */
+  /** End of validity, as Unix time in ms. */
   until: number;
 }
 
 @Injectable()
 export class ClientDocuments {
-  /** The limit includes the body. */
+  /** Time limit of a fetch, including the body. */
   fetchMsMax = 5_000;
 
   private readonly logger = new Logger('login');

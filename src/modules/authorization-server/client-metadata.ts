@@ -32,17 +32,17 @@ const APP_SCHEMES: ReadonlySet<string> = new Set(
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u0020\u007f\\]/;
 
-/** Members that are used. All others are deleted, and oidc-provider adds its defaults again. */
+/** Used members. All others are deleted, and oidc-provider adds its defaults again. */
 const TEXT_MEMBERS = ['client_id', 'client_name', 'client_secret', 'token_endpoint_auth_signing_alg'];
 const LINK_MEMBERS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'];
 const NUMBER_MEMBERS = ['client_id_issued_at', 'client_secret_expires_at'];
 
 const CLIENT_NAME_MAX = 100;
 
-/** Real clients have less than 1 KB. */
+/** Maximum size of the metadata; real clients send less than 1 KB. */
 const METADATA_BYTES_MAX = 8 * 1024;
 
-/** `message` is for the client's developer, and for the operator. */
+/** A client was rejected. `message` is for the client's developer, and for the operator. */
 export class ClientRefusedError extends Error {
   /** @param code as in RFC 7591 section 3.2.2 */
   constructor(

@@ -71,7 +71,7 @@ export function nothingHerePage(
     action: string;
     formToken: Html;
     accountId: string;
-    /** The user can ask the owner of this restricted server for access; null for any other target. */
+    /** Restricted server to which the user can request access; null for any other target. */
     restricted: string | null;
   },
 ): Page {

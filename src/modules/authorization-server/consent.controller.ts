@@ -45,7 +45,7 @@ function nothingHere(): PlainPageError {
   );
 }
 
-/** Read again for each request of the browser. */
+/** The pending request, which is read again for each request of the browser. */
 type Asked = Awaited<ReturnType<ConsentController['readPending']>>;
 
 @ApiExcludeController()

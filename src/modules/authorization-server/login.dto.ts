@@ -10,22 +10,22 @@ export class LoginDto {
   id: string;
   kind: (typeof loginKinds)[number];
   /**
-   * The `User-Agent` of a browser; of an MCP client the name that it gave itself; null of the password.
+   * The `User-Agent` of a browser, or the name that an MCP client gave itself; null for the password.
    * @example 'Claude Code'
    */
   name: string | null;
   /**
-   * The host that an MCP client's answers go to, or `a program on your computer`; null for other kinds.
+   * The host that receives an MCP client's codes, or `a program on your computer`; null for other kinds.
    * @example 'claude.ai'
    */
   host: string | null;
   /**
-   * The MCP endpoint that an MCP client may use; null for other kinds.
+   * The MCP endpoint that an MCP client can use; null for other kinds.
    * @example 'https://slipway.example/connect/acme/github/mcp'
    */
   resource: string | null;
   /**
-   * The client's address when it was made; null where it is not known.
+   * The client's address when the login was created; null if it is not known.
    * @example '203.0.113.7'
    */
   address: string | null;
@@ -42,7 +42,7 @@ export class LoginDto {
    */
   lastUsedAt: string | null;
   /**
-   * End, unless it is used until then; null of the password.
+   * Time at which the login expires, unless it is used before; null for the password.
    * @example '2027-02-20T10:15:00.000Z'
    */
   expiresAt: string | null;

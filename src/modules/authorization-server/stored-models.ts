@@ -21,7 +21,7 @@ export interface ModelStore {
   /** The lifetime in seconds after each refresh. */
   grantSeconds: number;
   refreshTokens: RefreshTokens;
-  /** The limit key of the requester's address; empty for a proxy that names no client. */
+  /** Returns the limit key of the requester's address; empty for a proxy that does not name the client. */
   asker: () => string;
   /** The refresh token of the current request, or null. */
   used: () => string | null;

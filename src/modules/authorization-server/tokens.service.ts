@@ -21,7 +21,7 @@ import { AuthorizationServerRepository } from './authorization-server.repository
 import { MCP_SCOPE } from './authorization-server.types.js';
 import { metadataUrl } from './protected-resource.js';
 
-/** RFC 6750 section 3.1. */
+/** Error of an invalid token (RFC 6750 section 3.1). */
 const INVALID_TOKEN = 'error="invalid_token", ';
 
 interface KnownToken {

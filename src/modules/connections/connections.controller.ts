@@ -72,8 +72,8 @@ export class ConnectionsController {
     return { success: true };
   }
 
-  /** Create a connection, or change it. Omitted members stay; its target cannot change, except the `mcpUrl` of one that has
-   * never worked, by its owner. */
+  /** Create a connection, or change it. Omitted fields stay unchanged. Its target cannot change, except that the owner can change
+   * the `mcpUrl` of a connection that has never worked. */
   @Put(':connectionId')
   @ApiParam(connectionIdParam)
   @Access('connections:write', ownConnections)

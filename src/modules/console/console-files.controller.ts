@@ -9,7 +9,7 @@ import { frameFiles } from '../../platform/pages/page-files.js';
 @Public()
 @Controller('ui')
 export class ConsoleFilesController {
-  /** Kept by browsers for a year under the version of its content; during an upgrade a page may ask for that of another process. */
+  /** Sends a file, which browsers cache for a year under the version of its content. During an upgrade, a page might request the version of another process. */
   @Get(['style.css', 'script.js', 'mark.svg'])
   send(@Query('v') version: unknown, @Req() request: Request, @Res() response: Response): void {
     const { type, text, version: current } = frameFiles[request.path.slice('/ui/'.length) as keyof typeof frameFiles];

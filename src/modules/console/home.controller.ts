@@ -15,7 +15,7 @@ import { firstRun } from './first-run.js';
 import { DONE, homePage } from './home.page.js';
 import { PageParts } from './page-parts.types.js';
 
-/** Applies to *Needs you*, and to servers from the catalogue. */
+/** Maximum number of items in *Needs you*, and of servers from the catalogue. */
 const NEEDS_MAX = 20;
 const FOUND_MAX = 10;
 

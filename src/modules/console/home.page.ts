@@ -45,7 +45,7 @@ export const DONE: Record<string, string> = {
 
 export interface HomeView extends FormsView {
   baseUrl: string;
-  /** An empty search shows everything. */
+  /** The search; an empty one shows everything. */
   q: string;
   needs: Usable[];
   requests: AccessRequest[];
@@ -132,7 +132,7 @@ ${(isLater || more) && html`<nav class="pages" aria-label="Pages">${isLater ? bu
   );
 }
 
-/** Offers servers of the catalogue with similar words only if the list is empty. */
+/** Renders the found targets, and servers of the catalogue with similar words only if the list is empty. */
 function foundCard({ address, q, usable, catalogue }: HomeView): Html | null {
   const listed = new Set(usable.usable.map(({ qualifiedName }) => qualifiedName));
   const servers = catalogue.filter(

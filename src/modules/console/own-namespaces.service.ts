@@ -5,7 +5,7 @@ import type { SessionCaller } from '../auth/access.types.js';
 import { NamespacesService } from '../namespaces/namespaces.service.js';
 import { TargetsService } from '../targets/targets.service.js';
 
-/** A user's namespaces; creates the first one when it is needed. */
+/** The namespaces of a user, the first of which is created when it is needed. */
 @Injectable()
 export class OwnNamespacesService {
   constructor(

@@ -11,7 +11,7 @@ export interface SlotRequest {
    * The server of the page by its qualified name, or its connection as `namespace/connection`; null on the first page and in the catalogue.
    */
   target: { id: string; name: string } | null;
-  /** Relative to the address in the browser. */
+  /** Address of the page, relative to the address in the browser. */
   address: string;
 }
 

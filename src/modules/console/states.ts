@@ -1,10 +1,10 @@
-/** A state names no host and quotes no error. */
+/** States on pages, which contain no host and no error. */
 import { badge } from '../../platform/pages/components.js';
 import { html, type Html } from '../../platform/pages/html.js';
 import { timeOf } from '../../platform/pages/times.js';
 import type { Env } from '../../config/env.js';
 
-/** These states resolve without a user. */
+/** Reasons that resolve without a user. */
 const REASONS: Record<string, string> = {
   uplink_failed: 'its local server fails',
   scopes_refused: 'it refuses the scopes it asked for',
@@ -27,7 +27,7 @@ export function stepOf({ reason, nextStep }: { reason: string; nextStep?: string
   return reason.startsWith('uplink_') ? null : (nextStep ?? null);
 }
 
-/** Servers and namespaces have no status. */
+/** A target on a page; servers and namespaces have no status. */
 interface Shown {
   kind?: 'connection' | 'server' | 'namespace';
   status?: { state: string; reason: string; since: string };

@@ -5,7 +5,7 @@ import { withTimeout } from '../../platform/limits/with-timeout.js';
 
 /** A request of {@link Http.fetch}. @stability preview */
 export interface HttpOptions extends Partial<Pick<FollowOptions, 'method' | 'headers' | 'body'>> {
-  /** For the whole request, response included. Default: 30 s. */
+  /** Timeout of the request, including the response. Default: 30 s. */
   timeoutMs?: number;
   /** Maximum size of the response body in bytes. Default: 1 MB. */
   bytesMax?: number;

@@ -30,7 +30,7 @@ export abstract class Secrets {
   abstract open(module: string, sealed: string, owner: string): string;
 }
 
-/** No owner of a value of the core begins with `module `. */
+/** Encrypts values of modules. No owner of a value of the core begins with `module `. */
 @Injectable()
 export class VaultSecrets implements Secrets {
   constructor(private readonly vault: Vault) {}

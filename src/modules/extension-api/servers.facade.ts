@@ -100,7 +100,7 @@ export abstract class Servers {
   /** Returns its runtime settings. @throws ServerNotFoundError as {@link secrets} */
   abstract runtime(caller: FacadeCaller, name: string): Promise<ServerRuntimeDto>;
 
-  /** Changes its runtime settings: running programs restart with them. @throws ServerNotFoundError, InvalidInputError */
+  /** Changes the runtime settings of a server, and restarts its programs. @throws ServerNotFoundError, InvalidInputError */
   abstract updateRuntime(caller: FacadeCaller, name: string, body: UpdateServerRuntimeDto): Promise<ServerRuntimeDto>;
 }
 

@@ -12,8 +12,8 @@ export class AccessCheckController {
   constructor(private readonly accessCheckService: AccessCheckService) {}
 
   /**
-   * Tell if an account may call something, and why. Ask about your own account, or about every account for what you own; the
-   * operator asks about all. Shows no contents.
+   * Check whether an account can call a target, and why. You can check your own account, every account for targets that you own,
+   * and as operator all accounts. The response has no contents of targets.
    */
   @Get('check')
   @Access('accounts:read')

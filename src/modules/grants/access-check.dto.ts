@@ -50,7 +50,7 @@ export class AccessReasonDto {
 }
 
 export class AccessCheckDto {
-  /** True if the account may call it, with this tool if one is named. */
+  /** True if the account can call the target, and the tool if the request names one. */
   allowed: boolean;
 
   /**
@@ -59,6 +59,6 @@ export class AccessCheckDto {
    */
   account: string;
 
-  /** Facts that decide, those that open it first. */
+  /** Facts that decide access, those that grant it first. */
   reasons: AccessReasonDto[];
 }

@@ -11,7 +11,7 @@ import { GrantAccountDto, SetGrantDto } from './grant.dto.js';
 const requestSides = ['asker', 'decider'] as const;
 
 export class AccessRequestQueryDto extends PageQueryDto {
-  /** `asker`: made by the account. `decider`: the open ones for its servers and those of organizations where it is an owner or editor. */
+  /** `asker`: requests that the account made. `decider`: open requests for its servers and those of organizations where it is an owner or editor. */
   @IsOptional()
   @IsIn(requestSides)
   as?: (typeof requestSides)[number] = 'asker';
@@ -30,10 +30,10 @@ export class AskForAccessDto {
 @ClosedBody()
 export class GrantOfRequestDto extends PickType(SetGrantDto, ['level', 'tools', 'expiresAt']) {}
 
-/** One of the two members. */
+/** A decision: exactly one of `grant` and `refuse`. */
 @ClosedBody()
 export class DecideAccessRequestDto {
-  /** Grants access: by the owner, or by an editor of an organization to its members. */
+  /** Grants access. The owner can do so, and editors of an organization for its members. */
   @Omittable()
   @IsObject()
   @ValidateNested()
@@ -65,12 +65,12 @@ export class AccessRequestDto {
   text: string;
   @ApiProperty({ enum: requestStates })
   state: (typeof requestStates)[number];
-  /** The sentence of a refusal; null otherwise. */
+  /** The reason of a rejection; null otherwise. */
   answer: string | null;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
   /**
-   * Null while it is open.
+   * Time of the decision; null while the request is open.
    * @example '2026-11-20T10:15:00.000Z'
    */
   decidedAt: string | null;

@@ -3,7 +3,7 @@ import { Account } from '../auth/account.entity.js';
 import { Server } from '../servers/server.entity.js';
 import { Grant } from './grant.entity.js';
 
-/** A request is open until it is decided, and deleted after 30 days. */
+/** A request for access, open until it is decided, and deleted after 30 days. */
 @Entity('access_requests')
 @Index('access_requests_open', ['accountId', 'serverId'], { unique: true, where: 'decided_at IS NULL' })
 @Index('access_requests_account', ['accountId', 'createdAt'])
@@ -27,11 +27,11 @@ export class AccessRequest {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** Null while it is open. */
+  /** Time of the decision; null while the request is open. */
   @Column({ type: 'timestamptz', name: 'decided_at', precision: 3, nullable: true })
   decidedAt: Date | null;
 
-  /** No foreign key: it is a record. */
+  /** Kept as a record, without a foreign key. */
   @Column('uuid', { name: 'decided_by', nullable: true })
   decidedBy: string | null;
 

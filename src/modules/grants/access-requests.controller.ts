@@ -24,8 +24,8 @@ export class AccessRequestsController {
   constructor(private readonly accessRequestsService: AccessRequestsService) {}
 
   /**
-   * Ask the owner of a server for access. One request is open for an account and a server; it is deleted after 30 days. 20 a
-   * day.
+   * Request access to a server from its owner. An account has at most one open request for a server, which is deleted after 30
+   * days, and can make 20 requests a day.
    */
   @Post('servers/:qualifiedName/access-requests')
   @ApiParam(qualifiedNameParam)

@@ -8,7 +8,7 @@ const ROWS = `SELECT r.id, r.account_id AS "accountId", a.name AS "accountName",
   FROM access_requests r JOIN accounts a ON a.id = r.account_id
   JOIN servers s ON s.id = r.server_id JOIN namespaces n ON n.id = s.namespace_id`;
 
-/** A decider is an owner or editor. */
+/** Requests of a server, of a requester, or for a decider: an owner or editor. */
 export type RequestsOf = { serverId: string; isOpen?: boolean } | { accountId: string } | { deciderId: string };
 
 function conditionOf(of: RequestsOf): [condition: string, id: string] {

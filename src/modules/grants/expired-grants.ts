@@ -10,7 +10,7 @@ export class ExpiredGrants {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Announces the deletion to every process. */
+  /** Deletes expired grants, and announces the deletion to every process. */
   async delete(now: Date): Promise<void> {
     const targets = new Map((await this.grantsRepository.deleteExpired(now)).map((target) => [target.id, target]));
     for (const { kind, id } of targets.values()) this.pubSub.announce('grants.changed', { [`${kind}Id`]: id });

@@ -57,7 +57,7 @@ export class GrantCache implements GrantSource, OnModuleInit {
   }
 
   /**
-   * Takes effect immediately in this process, and by a message in every other.
+   * Announces a change, which takes effect immediately in this process, and by a message in every other.
    *
    * @param cut id of the revoked grant whose calls are canceled
    */

@@ -22,7 +22,7 @@ import type { GivenGrantRow, GrantedRow, GrantRow, GrantTerms, LastUseRow, Liste
 @ClosedBody()
 export class GrantToolsDto {
   /**
-   * 1 to 100 exact names, without `*`.
+   * 1 to 100 exact names of tools, without `*`.
    * @example ['search', 'read_file']
    */
   @ArrayNotEmpty({ message: '$property must hold at least one name' })
@@ -42,12 +42,12 @@ export class SetGrantDto {
   @IsPrintable(255, 1)
   account?: string;
 
-  /** Everybody with an account, instead of `account`. */
+  /** True for a grant to everybody with an account, instead of `account`. */
   @Omittable()
   @Equals(true)
   everyone?: true;
 
-  /** `call`: find it and call it. `manage`: everything but its deletion, its transfer and its grants. */
+  /** `call`: find and call the target. `manage`: everything except its deletion, its transfer and its grants. */
   @ApiProperty({ enum: grantLevels })
   @IsIn(grantLevels)
   level: GrantLevel;
@@ -60,7 +60,7 @@ export class SetGrantDto {
   tools?: GrantToolsDto;
 
   /**
-   * End of the grant, in the future. Absent: none.
+   * Time at which the grant expires, in the future. Absent: it does not expire.
    * @example '2027-11-20T00:00:00.000Z'
    */
   @Omittable()
@@ -86,14 +86,14 @@ export class GrantDto {
   id: string;
   /** The account that may use it. Absent with `everyone`. */
   account?: GrantAccountDto;
-  /** Everybody with an account may. */
+  /** True if the grantee is everybody with an account. */
   everyone?: true;
   @ApiProperty({ enum: grantLevels })
   level: GrantLevel;
-  /** Only these tools. Absent: all, and all else. */
+  /** The only granted tools. Absent: all tools, resources and prompts. */
   tools?: GrantToolsDto;
   /**
-   * Absent: it has no end.
+   * Time at which the grant expires. Absent: it does not expire.
    * @example '2027-11-20T00:00:00.000Z'
    */
   expiresAt?: string;
@@ -152,10 +152,10 @@ export class ReceivedGrantDto {
   owner: GrantAccountDto;
   @ApiProperty({ enum: grantLevels })
   level: GrantLevel;
-  /** Only these tools. Absent: all, and all else. */
+  /** The only granted tools. Absent: all tools, resources and prompts. */
   tools?: GrantToolsDto;
   /**
-   * Absent: it has no end.
+   * Time at which the grant expires. Absent: it does not expire.
    * @example '2027-11-20T00:00:00.000Z'
    */
   expiresAt?: string;

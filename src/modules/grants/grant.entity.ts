@@ -22,7 +22,7 @@ export class Grant {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** Null stands for every account. */
+  /** The grantee; null stands for every account. */
   @ForeignKey(() => Account, { name: 'grants_subject_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'subject_id', nullable: true })
   subjectId: string | null;
@@ -43,15 +43,15 @@ export class Grant {
   @Column('text')
   level: GrantLevel;
 
-  /** The only tools that it opens; null: everything. */
+  /** The only granted tools; null: everything. */
   @Column('text', { array: true, nullable: true })
   tools: string[] | null;
 
-  /** Null: does not expire. */
+  /** Time of expiry; null: does not expire. */
   @Column('timestamptz', { name: 'expires_at', nullable: true })
   expiresAt: Date | null;
 
-  /** No foreign key: it is a record. */
+  /** Kept as a record, without a foreign key. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 

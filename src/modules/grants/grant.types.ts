@@ -2,12 +2,12 @@ import type { GrantLevel } from '../auth/access.types.js';
 
 export interface GrantTerms {
   level: GrantLevel;
-  /** The only tools that it opens; null: everything. */
+  /** The only granted tools; null: everything. */
   tools: string[] | null;
   expiresAt: Date | null;
 }
 
-/** Without an account, everybody is the grantee. */
+/** A grant. Without an account, everybody is the grantee. */
 export interface GrantRow extends GrantTerms {
   id: string;
   accountId: string | null;
@@ -16,7 +16,7 @@ export interface GrantRow extends GrantTerms {
 }
 
 interface GrantByRow extends GrantRow {
-  /** Null after that account was deleted. */
+  /** Name of the account that granted access; null after its deletion. */
   grantedBy: string | null;
 }
 

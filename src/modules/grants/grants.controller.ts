@@ -34,7 +34,7 @@ interface GrantedKind {
   path: string;
   params: (typeof namespaceParam)[];
   scope: Scope;
-  /** Its owner changes and sees grants; editors of an organization do so for its members. */
+  /** Rule for the grants of a target: its owner can see and change them; editors of an organization can do so for its members. */
   rule: AccessTerms & { missing: () => Error };
   /** The target that the route names. @throws the error for a name that nothing can have */
   nameIn: (params: Record<string, string>) => TargetName;
@@ -77,7 +77,7 @@ const kinds: Record<TargetKind, GrantedKind> = {
 
 type TargetRequest = { params: Record<string, string> } & GrantedRequest;
 
-/** The access rule has checked the namespace. */
+/** Finds the target of a route, whose namespace the access rule has checked. */
 @Injectable()
 export class GrantTargetPipe implements PipeTransform<{ kind: TargetKind; request: TargetRequest }, Promise<Target>> {
   constructor(private readonly targetsService: TargetsService) {}

@@ -52,12 +52,12 @@ interface ServerBehind {
   name: string;
 }
 
-/** Expired grants are ignored. $1 is the owner of the targets. */
+/** SQL of the current grants of an owner's targets; $1 is the owner. */
 const GIVEN = `FROM grants g LEFT JOIN servers s ON s.id = g.server_id LEFT JOIN connections c ON c.id = g.connection_id
          JOIN namespaces n ON n.id = coalesce(s.namespace_id, c.namespace_id, g.namespace_id)
          LEFT JOIN accounts a ON a.id = g.subject_id WHERE n.account_id = $1 AND ${IS_CURRENT}`;
 
-/** Keeps the role of $2 in $1 from changing until the transaction ends. */
+/** SQL that keeps the role of $2 in $1 from changing until the transaction ends. */
 const MEMBER = 'SELECT FROM memberships WHERE organization_id = $1 AND account_id = $2 FOR KEY SHARE';
 
 @Injectable()
@@ -69,7 +69,7 @@ export class GrantsRepository {
     return mergeGrants(await this.opening(accountId, target));
   }
 
-  /** Keeps the order of the questions. */
+  /** Finds grants, in the order of the questions. */
   async findAll(questions: { accountId: string; target: TargetName }[]): Promise<(TargetedGrant | null)[]> {
     const rowsOf = questions.map((): OpeningGrant[] => []);
     const rows = await this.database.query<(OpeningGrant & { at: number })[]>(OPENING_EACH, [
@@ -171,7 +171,7 @@ export class GrantsRepository {
   ): Promise<'deleted' | 'missing' | 'outsider'> {
     const { table, column } = places[target.kind];
     return transactionOf(this.database, actor, async (tx) => {
-      // Locked first, as when adding and changing grants.
+      // The target is locked first, as when adding and changing grants.
       await tx.query(`SELECT 1 FROM ${table} WHERE id = $1 FOR NO KEY UPDATE`, [target.id]);
       const [grant] = await tx.query<{ isOf: boolean }[]>(
         `SELECT $3::uuid IS NULL OR EXISTS (SELECT FROM memberships m
@@ -257,7 +257,7 @@ export class GrantsRepository {
   }
 }
 
-/** Keeps the id of the strongest, which is the first. */
+/** Merges grants, with the id of the strongest one, which is the first. */
 function mergeGrants(rows: OpeningGrant[]): TargetedGrant | null {
   const [strongest] = rows;
   return strongest ? { ...strongest, tools: toolsOfAll(rows) } : null;

@@ -27,7 +27,7 @@ import { NotGrantableError } from '../servers/servers.errors.js';
 import { membersOnly } from './grants.docs.js';
 import { GrantsRepository } from './grants.repository.js';
 
-/** The limit applies to each server, connection and namespace. */
+/** Maximum number of grants of each server, connection and namespace. */
 const GRANTS_MAX = 100;
 
 @Injectable()

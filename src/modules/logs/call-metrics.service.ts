@@ -3,7 +3,7 @@ import { Metrics, type Durations, type LabeledCounter } from '../../platform/tel
 import { invocationOutcomes, type InvocationOutcome } from './invocation.types.js';
 
 const kinds = ['connection', 'run'] as const;
-/** A server is called at its run address. */
+/** Kinds of calls; a `server` is called at its run address. */
 export type CallKind = (typeof kinds)[number];
 
 @Injectable()

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallOrigin } from '../../mcp/protocol/channel.js';
 import type { ConnectionCall, Invocation } from './invocation.types.js';
 
-/** Ids are row ids. */
+/** The called target, by row ids. */
 export interface CalledTarget {
   kind: 'connection' | 'server';
   id: string;
@@ -12,8 +12,8 @@ export interface CalledTarget {
 /** Events of calls in this process. Listeners run in the path of the call: they must not throw, and are not awaited. */
 @Injectable()
 export class CallEvents extends EventEmitter<{
-  /** Also emitted after a failure, unless the call was rejected before the target was called. */
+  /** Emitted after a call, even a failed one, unless it was rejected before the target was called. */
   ended: [target: CalledTarget, by: CallOrigin];
-  /** This process wrote rows of the log, or parts of them. */
+  /** Emitted when this process wrote rows of the log, or parts of them. */
   written: [parts: (Invocation | ConnectionCall)[]];
 }> {}

@@ -1,7 +1,7 @@
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 import type { NamedCaller } from './invocation.types.js';
 
-/** Names are null after the account was deleted, or the key revoked. */
+/** The caller of a request. Names are null after the account was deleted, or the key revoked. */
 export interface CallerDto {
   account: { id: string; name: string | null };
   credential: { id: string; name: string | null; kind: NamedCaller['kind'] };

@@ -16,18 +16,18 @@ import { InvocationsService } from './ingest/invocations.service.js';
 import type { ConnectionCall, ConnectionCallQuery, FoundCall } from './invocation.types.js';
 import { InvocationSearchRepository } from './search/invocation-search.repository.js';
 
-/** The limits count one connection, over all processes of `WORKERS`. */
+/** Maximum number of rows a minute of one connection, over all processes of `WORKERS`. */
 const ROWS_A_MINUTE_MAX = 1_000;
 const CHARS_A_MINUTE_MAX = 1024 * 1024;
 
-/** Beyond these limits, one row in this period is recorded as a sample. */
+/** Period in which one row is recorded as a sample, beyond these limits. */
 const SAMPLE_MS = 100;
 
 interface Usage {
   calls: number;
   printed: number;
   chars: number;
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   keptAt: number;
 }
 
@@ -35,7 +35,7 @@ interface Usage {
 export class ConnectionCallsService {
   private minute = 0;
   private usage = new Map<string, Usage>();
-  /** Not yet counted in a row. */
+  /** Omitted requests that no row counts yet. */
   private readonly leftOut = new Map<string, number>();
   private dropped = 0;
 
@@ -52,7 +52,7 @@ export class ConnectionCallsService {
     );
   }
 
-  /** Does not wait and does not fail. */
+  /** Records a part of a call, without waiting and without failing. */
   record(part: ConnectionCall): void {
     const { outcome, timing } = part;
     if (outcome && timing)

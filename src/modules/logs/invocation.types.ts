@@ -24,12 +24,12 @@ export const invocationOutcomes = [
 
 export type InvocationOutcome = (typeof invocationOutcomes)[number];
 
-/** The runtime of hosted code reports both as `ok`. */
+/** Outcomes that the runtime of hosted code reports as `ok`. */
 export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
 /** A console line, in memory and in the table. */
 export interface LogLine {
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   at: number;
   /** `debug`, `info`, `log`, `warn` or `error` from hosted code; any string from servers that run elsewhere. */
   level: string;
@@ -38,19 +38,19 @@ export interface LogLine {
 
 /** A thrown error, in memory and in the table. */
 export interface LogException {
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   at: number;
   name: string;
   message: string;
 }
 
-/** A name is null for a deleted account, and for a revoked key. */
+/** A caller with names, which are null for a deleted account, and for a revoked key. */
 export interface NamedCaller extends CallOrigin {
   accountName: string | null;
   credentialName: string | null;
 }
 
-/** Each view stores its own values. */
+/** The part of an invocation that each view stores. */
 interface InvocationPart {
   /**
    * UUID of version 7 created when the request arrived; its time selects the partition. One per client request and
@@ -60,7 +60,7 @@ interface InvocationPart {
   at?: number | null;
   /** HTTP method. Only in the part of the process that responded to the request, absent in later additions. */
   method?: string | null;
-  /** Without the query, which can contain credentials. */
+  /** URL without its query, which can contain credentials. */
   url?: string | null;
   /** JSON-RPC method; null if the message could not be parsed. */
   rpcMethod?: string | null;
@@ -83,7 +83,7 @@ export interface Invocation extends InvocationPart {
   releaseId?: string | null;
   cpuMs?: number | null;
   wallMs?: number | null;
-  /** Redacted JSON; only if the owner of the server enabled it. */
+  /** Arguments and result as redacted JSON, only if the owner of the server enabled this. */
   payload?: { arguments: string | null; result: string | null } | null;
   leftOut?: number;
 }
@@ -96,7 +96,7 @@ export interface Invocation extends InvocationPart {
  */
 export type IngestedInvocation = Omit<Invocation, 'serverId' | 'releaseId' | 'caller' | 'payload' | 'leftOut'>;
 
-/** In milliseconds; null if unknown. */
+/** Durations in milliseconds; null if unknown. */
 export interface CallDurations {
   guardMs: number | null;
   queueMs: number | null;
@@ -118,13 +118,13 @@ export interface ConnectionCall extends InvocationPart {
 
 export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { caller: NamedCaller | null };
 
-/** All conditions must hold. */
+/** Conditions on calls, all of which must hold. */
 export interface CallFilter {
-  /** Inclusive. */
+  /** Start of the range, inclusive. */
   from?: Date;
-  /** Exclusive. */
+  /** End of the range, exclusive. */
   to?: Date;
-  /** Occurs in a message or an exception, ignoring case; for a connection also in the tool name. */
+  /** Text in a message or an exception, ignoring case; for a connection also in the tool name. */
   search?: string;
   outcome?: InvocationOutcome;
   tool?: string;

@@ -11,11 +11,11 @@ export class NamespaceDto {
   name: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
-  /** Absent unless the operator suspended it: its servers and connections refuse calls. */
+  /** The suspension by the operator: calls of its servers and connections are rejected. Absent otherwise. */
   suspended?: SuspendedDto;
 }
 
-/** Without `fields`, every member is present. */
+/** A listed namespace; without `fields`, every field is present. */
 export class ListedNamespaceDto extends PartialType(NamespaceDto) {}
 
 export class NamespaceListDto {
@@ -77,7 +77,7 @@ export class TransferredAccountDto {
 }
 
 export class NamespaceQueryDto {
-  /** Search all namespaces for names that begin like this. */
+  /** Search all namespaces whose name begins with this text. */
   @IsOptional()
   @IsPrintable(39)
   q?: string;
@@ -87,11 +87,11 @@ export class NamespaceQueryDto {
   @IsUUID()
   ownerId?: string;
 
-  /** Search all namespaces that hold servers, or none: `1`, `0`, `true` or `false`. */
+  /** Search all namespaces with servers, or without servers: `1`, `0`, `true` or `false`. */
   @IsFlag()
   hasServers?: boolean;
 
-  /** Search all namespaces that hold skills, or none: `1`, `0`, `true` or `false`. */
+  /** Search all namespaces with skills, or without skills: `1`, `0`, `true` or `false`. */
   @IsFlag()
   hasSkills?: boolean;
 
@@ -103,7 +103,7 @@ export class NamespaceQueryDto {
   @IsWhole(1, 50)
   pageSize?: number = 50;
 
-  /** Members to answer of each namespace, with commas between them. Default: all. */
+  /** Fields to return for each namespace, separated by commas. Default: all. */
   @IsCommaList(20)
   fields?: string[];
 }

@@ -18,7 +18,7 @@ import {
 import { NamespaceNotFoundError } from './namespaces.errors.js';
 import { NamespacesService } from './namespaces.service.js';
 
-/** For the owner of a namespace, or the owners of the organization that it belongs to. */
+/** Terms for the owner of a namespace, or the owners of the organization that it belongs to. */
 const ownersOnly = {
   owner: 'name',
   may: 'own',
@@ -38,7 +38,7 @@ const nameParam = {
 export class NamespacesController {
   constructor(private readonly namespacesService: NamespacesService) {}
 
-  /** Claim a namespace, for yourself or an organization. Claiming it again changes nothing and answers the same. */
+  /** Claim a namespace, for yourself or an organization. Claiming it again changes nothing and returns the same response. */
   @Put(':name')
   @HttpCode(201)
   @ApiParam(nameParam)

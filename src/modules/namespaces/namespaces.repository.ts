@@ -9,13 +9,13 @@ import { grantsWithinNamespaces } from '../auth/memberships.access.js';
 import { listedFor } from '../auth/visible-servers.access.js';
 import { Namespace } from './namespace.entity.js';
 
-/** Conditions combined by AND; an absent one restricts nothing. */
+/** Conditions combined by AND; an absent condition does not restrict the result. */
 export interface NamespaceFilter {
   accountIds?: string[];
   prefix?: string;
   ownerId?: string;
   hasServers?: boolean;
-  /** The rights of this caller decide which servers count for `hasServers`. */
+  /** The caller whose rights decide which servers are counted for `hasServers`. */
   viewer: Caller;
   hasSkills?: boolean;
 }
@@ -40,7 +40,7 @@ export class NamespacesRepository {
     return this.matching(filter).getCount();
   }
 
-  /** Sorts by name, or newest first. */
+  /** Finds namespaces, sorted by name, or newest first. */
   find(
     filter: NamespaceFilter,
     { order, offset, limit }: { order: 'name' | 'newest'; offset: number; limit: number },
@@ -92,7 +92,7 @@ export class NamespacesRepository {
     });
   }
 
-  /** Includes grants of the servers and connections in the namespaces. */
+  /** Counts grants, including those of the servers and connections in the namespaces. */
   async countGrants(namespaceIds: string[]): Promise<number> {
     const [{ grants }] = await this.database.query<[{ grants: number }]>(
       `SELECT count(*)::integer AS grants FROM ${grantsWithinNamespaces} g WHERE g.namespace_id = ANY($1)`,

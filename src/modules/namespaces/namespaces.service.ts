@@ -39,7 +39,7 @@ import { NamespacesRepository } from './namespaces.repository.js';
 
 const RENAME = 'choose another name, or let POST /namespaces generate one';
 
-/** The module that has the connections provides it. */
+/** The deletion of namespaces, which the module of connections provides. */
 export abstract class NamespaceDeletion {
   /** Prepares a deletion. The returned function runs after the deletion succeeded. */
   abstract prepareDeletion(namespace: OwnedNamespace): Promise<() => void>;
@@ -130,7 +130,7 @@ export class NamespacesService implements OnModuleInit, OnApplicationBootstrap {
       if (!this.accessService.owns(caller, 'administer', accountId)) {
         throw new ForbiddenError('Forbidden: organizationId must be an organization where you are an owner or editor');
       }
-      // Null when it was claimed concurrently: read it.
+      // The row is null when the name was claimed concurrently, and is then read.
       const created = await this.insert(caller, name, accountId);
       if (created) return created;
     }

@@ -12,11 +12,11 @@ export abstract class AuthorizationColumns {
   @Column('uuid', { name: 'owner_id' })
   ownerId: string;
 
-  /** The only address to which the tokens are sent. */
+  /** URL of the upstream, the only address to which the tokens are sent. */
   @Column('text', { name: 'upstream_url' })
   upstreamUrl: string;
 
-  /** Refresh tokens are sent only to this server. */
+  /** Authorization server, the only one to which refresh tokens are sent. */
   @Column('jsonb')
   server: AuthorizationServer;
 

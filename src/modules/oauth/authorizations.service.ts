@@ -67,13 +67,13 @@ import {
 import { issuerOf, storedTokens } from './stored-tokens.js';
 import { UpstreamCredential } from './upstream-credential.entity.js';
 
-/** An upstream may list several servers, each with several documents. */
+/** Time limit of a start: an upstream can list several servers, each with several documents. */
 const BEGIN_MS_MAX = 30_000;
 
 /** Counts from the redirect to the authorization server. */
 const ANSWER_MS_MAX = 10 * 60_000;
 
-/** A new link invalidates the oldest of the owner. */
+/** Maximum number of links of an owner; a new link invalidates the oldest. */
 const LINKS_PER_OWNER_MAX = 5;
 
 /**
@@ -170,7 +170,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     return target;
   }
 
-  /** Describes the client in a message, and registers a client if there is none yet. @throws OAuthSetupError */
+  /** Returns a description of the client, and registers a client if there is none yet. @throws OAuthSetupError */
   async clientFor(owner: CredentialOwner, request: BeginAuthorization): Promise<string> {
     const { server } = await this.preview(owner, request);
     if (server.adapter !== undefined) return 'The code of the server signs people in: it needs no client.';
@@ -260,7 +260,7 @@ export class AuthorizationsService implements SetupPageOwner<PendingAuthorizatio
     const fetch = createOAuthFetch(this.egress, AbortSignal.timeout(BEGIN_MS_MAX));
     const key = JSON.stringify([owner, request]);
     const cached = this.discovered.get(key);
-    // Used once: the next authorization checks whether the upstream has another authorization server now.
+    // The discovery is used once: the next authorization checks whether the upstream has another authorization server.
     this.discovered.delete(key);
     const { server, resource, resourceName, scopes } = cached ?? (await this.discover(fetch, owner, request));
     const { clientId, ...choice } = request.oauth ?? { sealedSecret: null };

@@ -11,7 +11,7 @@ import { OAuthClientsService } from './oauth-clients.service.js';
 export class ClientDocumentController {
   constructor(private readonly oauthClientsService: OAuthClientsService) {}
 
-  /** 404 unless PUBLIC_URL is https: the address of the document is the client id. */
+  /** Returns the document, whose address is the client id; 404 unless PUBLIC_URL is https. */
   @Get('client.json')
   @Header('cache-control', 'public, max-age=300')
   @ApiErrors(404)

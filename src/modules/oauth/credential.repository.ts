@@ -10,7 +10,7 @@ import { deletionTime } from '../../platform/database/deletion-time.js';
 /** The page of an expired link can report the expiry meanwhile. */
 const KEPT_AFTER_EXPIRY = '1 day';
 
-/** A refresh holds the row of its credential for at most 10 s. */
+/** Timeout of a lock: a refresh holds the row of its credential for at most 10 s. */
 const LOCK_TIMEOUT = '12s';
 
 const tableOf = { server: 'servers', connection: 'connections' } as const satisfies Record<

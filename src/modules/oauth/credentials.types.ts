@@ -11,15 +11,15 @@ export interface CredentialOwner {
   id: string;
 }
 
-/** The module that stores the owners provides it. */
+/** Owners of credentials, provided by the module that stores them. */
 export interface CredentialOwners {
   /** Returns false if the links of the owner are invalid and no token must be stored. */
   isAuthorizationPending(ownerId: string): Promise<boolean>;
-  /** Asks whether the account of a link, with all its rights, can authorize this owner. */
+  /** Returns true if the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;
   /** Returns names for the page that requests the authorization; an empty object when unknown. */
   presentation(ownerId: string): Promise<Pick<PageServer, 'name' | 'title' | 'description' | 'iconUrl'>>;
-  /** Resumes a release, for example. */
+  /** Handles a completed authorization: resumes a release, for example. */
   handleAuthorization(ownerId: string): Promise<void>;
 }
 
@@ -39,16 +39,16 @@ export interface BeginAuthorization {
   upstreamUrl: string;
   /** The `WWW-Authenticate` headers of a 401 or 403; null without any. */
   challenge: string[] | null;
-  /** An identity such as `acme/weather`. */
+  /** Name of the owner, such as `acme/weather`. */
   label: string;
   /** The registry server whose code authorizes its users itself, such as `acme/weather`; absent for all others. */
   adapter?: string;
-  /** The client's secret is encrypted for the owner's row. */
+  /** The owner's choice; the client's secret is encrypted for the owner's row. */
   oauth?: OAuthChoice & { sealedSecret: string | null };
 }
 
 export interface PreregisteredClient {
-  /** The issuer is spelt as in the metadata of the authorization server. */
+  /** Issuer, spelt as in the metadata of the authorization server. */
   issuer: string;
   clientId: string;
   /** Null for a public client. */

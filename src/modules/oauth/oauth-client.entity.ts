@@ -24,7 +24,7 @@ export class OAuthClient {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** The issuer is spelt as in the metadata of the authorization server. */
+  /** Issuer, spelt as in the metadata of the authorization server. */
   @Column('text')
   issuer: string;
 
@@ -45,7 +45,7 @@ export class OAuthClient {
   @Column('text', { name: 'client_id' })
   clientId: string;
 
-  /** Encrypted by the vault for this row's id; null for a client without a secret. */
+  /** Secret, encrypted by the vault for this row's id; null for a client without one. */
   @Column('text', { name: 'sealed_secret', nullable: true })
   sealedSecret: string | null;
 
@@ -56,11 +56,11 @@ export class OAuthClient {
   @Column({ type: 'timestamptz', name: 'secret_expires_at', precision: 3, nullable: true })
   secretExpiresAt: Date | null;
 
-  /** A pre-registered client is not used after this time; null before. */
+  /** Time at which the server rejected a pre-registered client, which is then no longer used; null before. */
   @Column({ type: 'timestamptz', name: 'refused_at', precision: 3, nullable: true })
   refusedAt: Date | null;
 
-  /** A new registration replaced the client, since its server seemed to have forgotten it; null before. */
+  /** Time at which a new registration replaced the client, since its server seemed to have forgotten it; null before. */
   @Column({ type: 'timestamptz', name: 'retired_at', precision: 3, nullable: true })
   retiredAt: Date | null;
 

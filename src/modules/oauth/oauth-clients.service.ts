@@ -18,10 +18,10 @@ import type { CredentialOwner, PreregisteredClient } from './credentials.types.j
 import { CredentialsRepository } from './credential.repository.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/** A client is not used for a new authorization if its secret expires sooner. */
+/** Minimum remaining lifetime of the secret of a client that is used for a new authorization. */
 const SECRET_LEFT_MS_MIN = 60 * 60_000;
 
-/** A forgotten client is registered again at most this often at one issuer. */
+/** Minimum interval at which a forgotten client is registered again at one issuer. */
 const REGISTRATION_EVERY_MS = 24 * 60 * 60_000;
 
 type AdapterFinder = (connectionId: string) => Promise<AuthAdapter | null>;
@@ -78,7 +78,7 @@ export class OAuthClientsService {
     return { client_id: this.documentUrl, client_uri: this.env.baseUrl, ...metadata };
   }
 
-  /** Includes shared clients. */
+  /** Returns the issuers with a known client, including shared clients. */
   async knownAmong(issuers: readonly string[], { kind, id }: CredentialOwner): Promise<Set<string>> {
     const clientOf = { issuer: In([...issuers]), redirectUri: this.redirectUri };
     const where = [
@@ -164,7 +164,7 @@ export class OAuthClientsService {
     await manager.update(OAuthClient, { id, kind: 'given' }, { refusedAt: new Date() });
   }
 
-  /** Includes a rejected client. */
+  /** Returns the owner's pre-registered client, including a rejected one. */
   preregistered(owner: CredentialOwner, issuer: string): Promise<OAuthClient | null> {
     return this.database.manager.findOneBy(OAuthClient, this.ofOwner(owner, { issuer }));
   }

@@ -3,7 +3,7 @@ import { AuthorizationColumns } from './authorization-columns.js';
 import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/** Opened by its signed link, begun by the button (which binds it to that browser), completed by the response with its state. */
+/** A pending authorization: opened by its signed link, begun by the button (which binds it to that browser), and completed by the response with its state. */
 @Entity('pending_authorizations')
 @Index('pending_authorizations_owner', ['ownerKind', 'ownerId'])
 @Index('pending_authorizations_state', ['stateHash'], { unique: true })
@@ -40,7 +40,7 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** The response must come within ten minutes of the last press of the button. */
+  /** Time of the last press of the button; the response must arrive within ten minutes. */
   @Column({ type: 'timestamptz', name: 'started_at', precision: 3, nullable: true })
   startedAt: Date | null;
 
@@ -55,7 +55,7 @@ export class PendingAuthorization extends AuthorizationColumns {
   @Column('text', { name: 'sealed_verifier', nullable: true })
   sealedVerifier: string | null;
 
-  /** Also set when the link is invalidated. */
+  /** Time at which the authorization was completed or its link invalidated. */
   @Column({ type: 'timestamptz', name: 'completed_at', precision: 3, nullable: true })
   completedAt: Date | null;
 }

@@ -26,7 +26,7 @@ import { UpstreamCredential } from './upstream-credential.entity.js';
 
 const SLOT_WAIT_MS = 10_000;
 
-/** Pauses after failed refreshes start at 2 s and double. */
+/** Maximum pause after failed refreshes; pauses start at 2 s and double. */
 const RETRY_MS_MAX = 5 * 60_000;
 
 /**
@@ -35,11 +35,11 @@ const RETRY_MS_MAX = 5 * 60_000;
  */
 const UNCLEAR_REFUSALS_MAX = 10;
 
-/** The database can fail after the refresh. */
+/** Number of attempts to store a refreshed token, since the database can fail after the refresh. */
 const RESCUE_TRIES = 20;
 const RESCUE_PAUSE_MS = 500;
 
-/** A token that is rejected at a younger age did not expire. */
+/** Age below which a rejected token did not expire. */
 const FRESH_MS = 10_000;
 
 export type RefreshOutcome =
@@ -55,7 +55,7 @@ export interface RefreshRequest {
   host: string;
   /** The token that an upstream just rejected; absent for a token that is due. */
   rejected?: string;
-  /** An attempt calls it once, before any of its callers continues. */
+  /** Called once by an attempt, before any of its callers continues. */
   onSettled: () => void;
 }
 
@@ -76,9 +76,9 @@ interface RefusedAttempt extends Pick<AttemptHandlers, 'onRefused'> {
 export class TokenRefresherService implements BeforeApplicationShutdown {
   private readonly logger = new Logger('credentials');
   private readonly running = new Map<string, Promise<RefreshOutcome>>();
-  /** Callers that share a refresh are counted once. */
+  /** Counter of refreshes by result; callers that share a refresh are counted once. */
   private readonly results: LabeledCounter<'result'>;
-  /** Each refresh holds a database connection during its request: together they get a quarter of the pool. */
+  /** Slots of refreshes. Each refresh holds a database connection during its request: together they get a quarter of the pool. */
   private readonly slots: KeyedLimiter;
 
   constructor(
@@ -283,7 +283,7 @@ export class TokenRefresherService implements BeforeApplicationShutdown {
   }
 }
 
-/** Does not overwrite newer tokens. */
+/** Writes tokens, without overwriting newer ones. */
 async function write(tx: EntityManager, row: UpstreamCredential, before: number): Promise<void> {
   const { sealedTokens, scopes, resource, expiresAt, dueAt, generation, refreshedAt, failures, retryAt } = row;
   await tx.update(

@@ -4,7 +4,7 @@ import { AuthorizationColumns } from './authorization-columns.js';
 import { ownerKinds } from './credentials.types.js';
 import { OAuthClient } from './oauth-client.entity.js';
 
-/** `required`: a user must authorize again, and the tokens are deleted. */
+/** States of a credential. `required`: a user must authorize again, and the tokens are deleted. */
 export const credentialStates = ['active', 'required'] as const;
 
 /**
@@ -52,7 +52,7 @@ export class UpstreamCredential extends AuthorizationColumns {
   @Column('integer', { default: 0 })
   failures: number;
 
-  /** No refresh begins earlier; null after a success. */
+  /** Time before which no refresh begins; null after a success. */
   @Column({ type: 'timestamptz', name: 'retry_at', precision: 3, nullable: true })
   retryAt: Date | null;
 }

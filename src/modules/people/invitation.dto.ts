@@ -9,12 +9,12 @@ export class InviteMemberDto {
 
 export class InvitationDto {
   /**
-   * The link, for the person and nobody else. No other response contains it. It works once.
+   * The link, for the invited user only. No other response contains it. It works once.
    * @example 'https://slipway.example/invite?token=Qw3xZ0mJb6v1cT8r2yKqL5nD9sF4hG7jA0eWuXoPiR1'
    */
   url: string;
   /**
-   * The link works until then: for 72 hours.
+   * Time until which the link is valid: 72 hours.
    * @example '2026-11-23T10:15:00.000Z'
    */
   expiresAt: string;

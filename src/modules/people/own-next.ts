@@ -4,7 +4,7 @@
  */
 import { parseUrl } from '../../config/parse-url.js';
 
-/** Stands for our origin. */
+/** Placeholder for our origin. */
 const HERE = 'http://slipway.invalid';
 
 /** Returns path and query as browsers spell them; null for anything else. */

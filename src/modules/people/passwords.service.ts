@@ -24,7 +24,7 @@ const P = 1;
 
 const AT_ONCE = 3;
 const OF_NETWORK_AT_ONCE = 2;
-/** Checked or waiting: of all, of one network, and for one name. */
+/** Limits of passwords that are checked or waiting: of all, of one network, and for one name. */
 const ACCEPTED_MAX = 600;
 const OF_NETWORK_MAX = 200;
 const OF_NAME_MAX = 4;
@@ -42,9 +42,9 @@ export interface RightPassword {
 
 @Injectable()
 export class PasswordsService {
-  /** True: users sign in by another service only. Rejects passwords, invitations, and API keys of accounts other than operators. */
+  /** True if users sign in by another service only. Rejects passwords, invitations, and API keys of accounts other than operators. */
   isOff = false;
-  /** A hash of a random value, checked where no password is stored. */
+  /** Hash of a random value, checked if no password is stored. */
   private readonly dummy = format(randomBytes(16), randomBytes(32));
   private readonly accepted = new KeyedLimiter(OF_NETWORK_MAX, ACCEPTED_MAX);
   private readonly ofName = new KeyedLimiter(OF_NAME_MAX, Infinity);

@@ -50,7 +50,7 @@ export class PeoplePagesController {
     private readonly accountsService: AccountsService,
   ) {}
 
-  /** Shows the form; redirects people who are signed in. */
+  /** Shows the form, and redirects users who are signed in. */
   @Get('login')
   @PublicPage()
   async showLogin(@CurrentPage() { client, query }: PublicPageRequest): Promise<PlainPage | Redirect> {
@@ -155,7 +155,7 @@ export class PeoplePagesController {
     return new Redirect('me?saved=browser');
   }
 
-  /** Shows the form. Changes nothing, so that programs that look at links in mails do not use it up. */
+  /** Shows the form without using the link, which programs might open that check links in mails. */
   @Get('invite')
   @PublicPage()
   async showInvitation(@CurrentPage() page: PublicPageRequest): Promise<PlainPage> {

@@ -66,7 +66,7 @@ const NEW_PASSWORD: Field[] = [
   { name: 'repeated', label: 'The same again', ...newPassword },
 ];
 
-/** An error keeps the name in `rejected`, and `next`. */
+/** The sign-in page. After an error, `rejected` contains the name, and `next` is kept. */
 export interface LoginView {
   token: Html;
   next: string | null;
@@ -74,9 +74,9 @@ export interface LoginView {
   /** The address of the form is `login` by default. */
   action?: string;
   app?: string;
-  /** Without passwords, the page offers only the other ways, and API keys of operators. */
+  /** False if the page offers only the other ways, and API keys of operators. */
   hasPasswords: boolean;
-  /** `problem` is the reason why a way is unavailable now; null if available. */
+  /** Other ways to sign in; `problem` is the reason why a way is unavailable, null if it is available. */
   ways: { name: string; label: string; problem: string | null }[];
 }
 
@@ -173,7 +173,7 @@ export interface MeView {
   namespaces: string[];
   once: ShownOnce | null;
   rejected?: RejectedForm;
-  /** Undefined for a session that began with a password. */
+  /** Key with which the session began; undefined for a password. */
   rootKeyId?: string;
   notice: string | null;
   hasPasswords: boolean;
@@ -236,7 +236,7 @@ function keysSection({ apiKeys, root }: MeView, forms: FormsView): Html {
   );
 }
 
-/** The order is that in which a `User-Agent` is searched: most also name others. */
+/** Browsers in the order in which a `User-Agent` is searched: most also name others. */
 const BROWSERS = {
   Edge: /\bEdg/,
   Opera: /\bOPR\//,

@@ -17,7 +17,7 @@ export class Person {
   passwordAt: Date | null;
 }
 
-/** The cookie holds the secret, this row its SHA-256. */
+/** A browser session: the cookie holds its secret, this row the SHA-256. */
 @Entity('sessions')
 export class Session {
   @PrimaryColumn('bytea')
@@ -33,7 +33,7 @@ export class Session {
   @Column('uuid', { name: 'account_id' })
   accountId: string;
 
-  /** Null: the session began with a password. CASCADE: revoking the key closes the session. */
+  /** Key with which the session began; null for a password. CASCADE: revoking the key closes the session. */
   @Index('sessions_key', { where: '"key_id" IS NOT NULL' })
   @ForeignKey(() => ApiKey, { name: 'sessions_key_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'key_id', nullable: true })
@@ -48,7 +48,7 @@ export class Session {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz', precision: 3 })
   createdAt: Date;
 
-  /** The value can be up to an hour old. */
+  /** Time of the last use, up to an hour behind. */
   @Column({ type: 'timestamptz', name: 'last_used_at', precision: 3, default: () => 'now()' })
   lastUsedAt: Date;
 
@@ -56,12 +56,12 @@ export class Session {
   @Column({ type: 'timestamptz', name: 'expires_at', precision: 3 })
   expiresAt: Date;
 
-  /** Use does not extend the session beyond this time; null if it began with a password or key. */
+  /** Time beyond which use does not extend the session; null if it began with a password or key. */
   @Column({ type: 'timestamptz', name: 'ends_at', precision: 3, nullable: true })
   endsAt: Date | null;
 }
 
-/** The link holds a secret, this row its SHA-256; an invitation of one account into an organization has no link. */
+/** An invitation: the link holds a secret, this row its SHA-256. An invitation of one account into an organization has no link. */
 @Entity('invitations')
 @Index('invitations_invited', ['invitedId', 'accountId'], { unique: true })
 @Check('invitations_role', `role IN (${roles.map((role) => `'${role}'`).join(', ')})`)
@@ -82,12 +82,12 @@ export class Invitation {
   @Column('uuid')
   id: string;
 
-  /** Only this account can accept the invitation, without a link. Null for the holder of the link. */
+  /** The only account that can accept the invitation, without a link; null for the holder of the link. */
   @ForeignKey(() => Account, { name: 'invitations_invited_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'invited_id', nullable: true })
   invitedId: string | null;
 
-  /** No foreign key: it is a record. */
+  /** Kept as a record, without a foreign key. */
   @Column('uuid', { name: 'created_by' })
   createdBy: string;
 

@@ -13,7 +13,7 @@ import type { Session } from './people.entity.js';
 export interface NewSession extends Pick<Session, 'hash' | 'accountId' | 'keyId' | 'address' | 'agent'> {
   /** The hash as stored when the password was checked; null for a key. */
   passwordHash: string | null;
-  /** Only for a user who signs in through another service; absent for a password and a key. */
+  /** Lifetime of a session that another service began; absent for a password and a key. */
   hours?: number;
 }
 
@@ -29,7 +29,7 @@ export type ShownSession = Pick<Session, 'id' | 'agent' | 'address' | 'createdAt
 /** Counts from the last use, which is stored at most once an hour. */
 const LIFE = `interval '14 days'`;
 
-/** The least recently used sessions of an account are closed. */
+/** Maximum number of sessions of an account; the least recently used ones are closed. */
 const SESSIONS_MAX = 100;
 
 export interface SignedInRow extends Omit<SessionCaller, 'scopes' | 'memberships' | 'limits' | 'rootKeyId'> {
@@ -121,7 +121,7 @@ export class PeopleRepository {
     await transactionOf(this.database, person, (tx) => tx.query(sql, [person.accountId]));
   }
 
-  /** Keeps sessions that another service began, and those of operators with a key. */
+  /** Closes sessions, except those that another service began, and those of operators with a key. */
   async endOtherSessions(): Promise<void> {
     await this.database.query(
       `DELETE FROM sessions s USING accounts a
@@ -138,7 +138,7 @@ export class PeopleRepository {
     );
   }
 
-  /** Leaves out sessions of disabled accounts. */
+  /** Returns the valid sessions, without those of disabled accounts. */
   async validAmong(ids: string[]): Promise<Set<string>> {
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT s.id FROM sessions s JOIN accounts a ON a.id = s.account_id LEFT JOIN api_keys k ON k.id = s.key_id

@@ -18,7 +18,7 @@ import { PeopleRepository, type NewSession, type ShownSession } from './people.r
 
 const AGENT_CHARS_MAX = 200;
 
-/** Chromium allows at most this lifetime. */
+/** Lifetime of the cookie, the maximum that Chromium allows. */
 const COOKIE_SECONDS = 400 * 24 * 60 * 60;
 
 @Injectable()
@@ -30,7 +30,7 @@ export class SessionsService implements SessionSource {
   ) {}
 
   /**
-   * Takes one query, none without the cookie.
+   * Returns the session of a browser, by one query, or none without the cookie.
    *
    * @returns null without a cookie and without a valid session
    */
@@ -73,7 +73,7 @@ export class SessionsService implements SessionSource {
     return { name: SESSION_COOKIE, value: '', seconds: 0 };
   }
 
-  /** Includes all browsers of the user. @returns the cookie for this browser */
+  /** Signs out all browsers of the user. @returns the cookie for this browser */
   async endEverywhere(client: ClientContext): Promise<OwnCookie> {
     const person = await this.current(client);
     if (person) await this.endAll(person);
@@ -84,7 +84,7 @@ export class SessionsService implements SessionSource {
     return this.peopleRepository.endSessionsOf(actor);
   }
 
-  /** Keeps sessions that another service signed in, and those of operators with a key. */
+  /** Closes sessions, except those that another service signed in, and those of operators with a key. */
   endOthers(): Promise<void> {
     return this.peopleRepository.endOtherSessions();
   }

@@ -12,11 +12,11 @@ import { loginPage, type LoginView } from './people-pages.js';
 import type { SignInWay, SignOutLink } from './sign-in-way.types.js';
 import { SessionsService } from './sessions.service.js';
 
-/** The message is the same for an unknown account and one without a password. */
+/** Message for a wrong password, an unknown account, and an account without a password. */
 const WRONG =
   'The account or the password is wrong. Check both, and try again. Members of an organization sign in with their own accounts.';
 
-/** The message is used only after the correct password. */
+/** Message that is used only after the correct password. */
 const OVER =
   'This account is disabled, or an organization whose members sign in with their own accounts. Ask the operator of this service.';
 

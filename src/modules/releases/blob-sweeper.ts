@@ -10,7 +10,7 @@ import { deletionTime } from '../../platform/database/deletion-time.js';
 const GARBAGE_EVERY_MS = 5_000;
 const GARBAGE_BATCH = 100;
 
-/** Rejected uploads, and processes that died, leave files that no row names. */
+/** Interval of removing files that no row names, which rejected uploads and killed processes leave. */
 const ORPHANS_EVERY_MS = 60 * 60_000;
 const ORPHAN_AGE_MS = 24 * 60 * 60_000;
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 
-/** A trigger on `release_artifacts` fills the list of files that might be unused. */
+/** Files that might be unused, in a list that a trigger on `release_artifacts` fills. */
 @Injectable()
 export class BlobsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}

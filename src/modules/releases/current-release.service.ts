@@ -34,7 +34,7 @@ export class CurrentReleaseService {
   ) {}
 
   /**
-   * Needs no new upload.
+   * Makes an earlier release current, without a new upload.
    *
    * @param id the release's id, or `latest`
    * @throws NotFoundError, ConflictError for a release that did not succeed
@@ -80,7 +80,7 @@ export class CurrentReleaseService {
       ? requireScanCredentials(scanCredentials, schema as ConfigSchema | null, place)
       : undefined;
     if (!credentials && current.hadCredentials) {
-      // Without them, the server might list less.
+      // Without these values, the server might list less.
       throw new InvalidInputError(
         'This release was scanned with scanCredentials, which are not kept: send them again.',
       );

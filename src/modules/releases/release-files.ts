@@ -31,7 +31,7 @@ export class ReleaseFiles {
   ) {}
 
   /**
-   * Finishes without an error if the client disconnects or stops reading.
+   * Sends a bundle. Finishes without an error if the client disconnects or stops reading.
    *
    * @param begin sets the headers; called once the file is open, so that errors are sent without them
    * @throws FileLostError before `begin`

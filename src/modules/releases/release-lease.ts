@@ -17,7 +17,7 @@ import { ReleaseLogsRepository } from './release-log.repository.js';
 import type { Stage } from './release-state.js';
 import { ReleasesRepository, type Claim, type ReleaseChange } from './releases.repository.js';
 
-/** The outcome is written in one transaction. Without a status in `change`, the next stage is due. */
+/** The outcome of a stage, which is written in one transaction. Without a status in `change`, the next stage is due. */
 export interface StageOutcome {
   change?: ReleaseChange;
   lines?: LogLine[];
@@ -78,7 +78,7 @@ export class ReleaseLeases {
   }
 }
 
-/** Renewed until it is stopped. */
+/** The lease of a release, renewed until it is stopped. */
 export class ReleaseLease extends LossSignal {
   private readonly renewal: Repeat;
 

@@ -5,7 +5,7 @@ import { toStorableText } from '../../platform/database/storable.js';
 import { LogNamesRepository, type LogNames } from '../../platform/telemetry/log-names.repository.js';
 import { ReleaseLog, type LogLine } from './release.entity.js';
 
-/** Enough for a message with a URL or two; strings of upstreams have no limit of their own. */
+/** Maximum length of a message, enough for a URL or two; strings of upstreams are not limited otherwise. */
 const MESSAGE_CHARS_MAX = 2_000;
 
 const RESCAN_LINES_MAX = 500;
@@ -36,7 +36,7 @@ export class ReleaseLogsRepository {
     });
   }
 
-  /** Maps release ids to errors, without releases that have none. */
+  /** Returns the last errors by release id, without releases that have none. */
   async lastErrors(releaseIds: string[]): Promise<Map<string, string>> {
     if (releaseIds.length === 0) return new Map();
     const rows = await this.database.query<{ releaseId: string; message: string }[]>(

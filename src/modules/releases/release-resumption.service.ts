@@ -36,12 +36,12 @@ export class ReleaseResumptionService implements CredentialOwners, ServerDeletio
     return this.credentialsService.remove({ kind: 'server', id });
   }
 
-  /** Includes a release that is about to wait; the links of cancelled releases are no longer valid. */
+  /** Returns true while a release waits or is about to wait; the links of cancelled releases are no longer valid. */
   isAuthorizationPending(serverId: string): Promise<boolean> {
     return this.releaseRepository.existsBy({ serverId, status: In(statusesBefore('CANCELLED')) });
   }
 
-  /** Grants do not suffice: an authorization applies to all callers of the server. */
+  /** Returns true for the owner. Grants are not enough: an authorization applies to all callers of the server. */
   async mayAuthorize(serverId: string, person: Person): Promise<boolean> {
     const server = await this.serversService.findRunnable({ id: serverId });
     return (

@@ -35,11 +35,11 @@ export class ReleaseDto {
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
   /**
-   * The last change of status.
+   * Time of the last change of status.
    * @example '2026-11-20T10:15:04.000Z'
    */
   updatedAt: string;
-  /** Null where an earlier version of this service stored it. */
+  /** The creator; null for a release that an earlier version of this service stored. */
   @ApiProperty({ type: () => ReleaseAccountDto, nullable: true })
   createdBy: ReleaseAccountDto | null;
   /** @example '8f2d1c0' */
@@ -125,7 +125,7 @@ export class RescanDto {
   scanCredentials?: Record<string, string>;
 }
 
-/** The scan is scheduled. Its findings are written to the release's log. */
+/** A scheduled scan, whose findings are written to the release's log. */
 export class RequestedRescanDto {
   /**
    * The release's, which a scan does not change.

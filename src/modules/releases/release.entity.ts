@@ -116,7 +116,7 @@ export class Release {
   @Column('integer', { default: 1 })
   attempt: number;
 
-  /** A release with too many restarts fails. */
+  /** Number of restarts; a release with too many fails. */
   @Column('integer', { default: 0 })
   recoveries: number;
 
@@ -139,7 +139,7 @@ export class Release {
   @Column('text', { nullable: true })
   branch: string | null;
 
-  /** Query values are masked here and stored in `sealedUpstreamUrl`. */
+  /** URL of the upstream with masked query values, which `sealedUpstreamUrl` contains. */
   @Column('text', { name: 'upstream_url', nullable: true })
   upstreamUrl: string | null;
 
@@ -150,7 +150,7 @@ export class Release {
   @Column('text', { nullable: true })
   runtime: BundleRuntime | null;
 
-  /** In the publisher's order; null if none was published. */
+  /** Configuration schema in the publisher's order; null if none was published. */
   @Column('json', { name: 'config_schema', nullable: true })
   configSchema: Record<string, unknown> | null;
 
@@ -165,7 +165,7 @@ export class Release {
   @Column('text', { name: 'sealed_scan_credentials', nullable: true, select: false })
   sealedScanCredentials: string | null;
 
-  /** Later stages and promotion read it. */
+  /** Snapshot of the server, which later stages and promotion read. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 

@@ -79,7 +79,7 @@ export class ReleasesController {
     return this.releaseResumptionService.resume(server, id);
   }
 
-  /** Make an earlier release current again. Nothing is uploaded or scanned; a newer success replaces it. */
+  /** Make an earlier release current again, without an upload or a scan. A newer successful release replaces it. */
   @Post(':id/promote')
   @HttpCode(200)
   @ApiParam(releaseId)
@@ -97,9 +97,9 @@ export class ReleasesController {
   }
 
   /**
-   * Scan the current release again. Its status stays; what changed is written to its log and listed under changes. A scan
-   * that fails changes nothing. Servers that run elsewhere are scanned again by themselves, too. A bundle is scanned
-   * again where this service runs bundles.
+   * Scan the current release again. Its status does not change; changes are written to its log and listed under changes. A scan
+   * that fails changes nothing. Servers that run elsewhere are also scanned periodically. A bundle is scanned
+   * again if this service runs bundles.
    */
   @Post(':id/rescan')
   @HttpCode(202)

@@ -7,7 +7,7 @@ import { LogNamesRepository } from '../../platform/telemetry/log-names.repositor
 
 export const RELEASES_QUEUE = 'releases';
 
-/** Only ids: the queue stores job data in clear. */
+/** Job of a release, with ids only: the queue stores job data in clear. */
 export interface RunReleaseJob {
   releaseId: string;
   attempt: number;

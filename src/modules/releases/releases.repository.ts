@@ -28,7 +28,7 @@ export type Bundle = Pick<ReleaseArtifact, 'releaseId' | 'hash' | 'bytes'> & { p
 
 const DELETED_MAX = 1_000;
 
-/** Uses the database's clock, which all workers share. */
+/** Returns the SQL of a lease's expiry by the database's clock, which all workers share. */
 export function leaseExpirySql(leaseMs: number): string {
   return `now() + interval '${Math.round(leaseMs)} milliseconds'`;
 }
@@ -38,7 +38,7 @@ export function queueDeadlineSql(leaseMs: number): string {
   return leaseExpirySql(4 * leaseMs);
 }
 
-/** Skips rows that another transaction has locked. */
+/** Returns the SQL of expired rows, without those that another transaction has locked. */
 function expired(condition: string): string {
   return `id IN (SELECT id FROM releases WHERE ${condition} AND lease_until < now() FOR UPDATE SKIP LOCKED)`;
 }

@@ -23,7 +23,7 @@ import { isFailure } from './release-state.js';
 import { ReleasesRepository } from './releases.repository.js';
 import { RELEASE_SETUP_PAGE } from './releases.types.js';
 
-/** The server has no release with this id, or none at all. */
+/** Message for a server without a release of this id, or without any. */
 export const RELEASE_NOT_FOUND = 'Release not found';
 
 @Injectable()

@@ -23,13 +23,13 @@ export interface ReleaseCurrent {
   releaseId: string;
 }
 
-/** Header names are lower-case. */
+/** Stored values; header names are lower-case. */
 export interface StoredValues {
   headers: Record<string, string>;
   query: [name: string, value: string][];
 }
 
-/** `fault` describes the stored value. */
+/** A field of a form; `fault` describes the stored value. */
 export interface RunFormField extends SetupField {
   place: 'headers' | 'query';
   name: string;
@@ -37,7 +37,7 @@ export interface RunFormField extends SetupField {
   isMissing: boolean;
 }
 
-/** Stands for the setup link in the stored log of a release. Only callers that may use the link receive it. */
+/** Placeholder of the setup link in the stored log of a release. Only callers that can use the link receive it. */
 export const RELEASE_SETUP_PAGE = 'setupUrl of the release';
 
 /** Returns a position in the log: the start for an invalid one. */

@@ -88,19 +88,19 @@ export class RunController {
     return this.serve(request, response);
   }
 
-  /** As PUT. */
+  /** Forwards a PATCH request to the server. */
   @HiddenRoute(Patch, '*path')
   patchBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
-  /** As PUT. */
+  /** Forwards a HEAD request to the server. */
   @HiddenRoute(Head, '*path')
   headBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
-  /** As PUT. */
+  /** Forwards an OPTIONS request to the server. */
   @HiddenRoute(Options, '*path')
   optionsBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);

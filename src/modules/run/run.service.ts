@@ -81,7 +81,7 @@ export class RunService implements ServerHolder, OnModuleInit, OnApplicationShut
   }
 
   /**
-   * Serves one request to a run endpoint or a path under it. Of MCP requests, only POSTs are recorded. Upstream failures and missing values
+   * Serves one request to a run endpoint or a path under it. Only POSTs among MCP requests are recorded. Upstream failures and missing values
    * become JSON-RPC errors.
    *
    * @throws ServerNotFoundError, KeyScopeError, NotFoundError, NotRunnableError, errors of the MCP server, and for other paths

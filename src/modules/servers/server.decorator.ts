@@ -58,7 +58,7 @@ export function toQualifiedName(text: string): QualifiedName {
   return parsed;
 }
 
-/** The access rule has checked the namespace. */
+/** Finds the server of a route, whose namespace the access rule has checked. */
 @Injectable()
 export class ServerPipe implements PipeTransform<Request & Partial<GrantedRequest>, Promise<ServerRef>> {
   constructor(private readonly serversService: ServersService) {}

@@ -89,11 +89,11 @@ export class StdioServerConnectionDto {
   configSchema: Record<string, unknown>;
 }
 
-/** Text that speaks to a model as known attacks do. */
+/** A warning about text that instructs a model as in known attacks. */
 export class ServerWarningDto {
   /** Null for another part than a tool, which the message names. */
   tool: string | null;
-  /** The place, the words that were found and the reason. */
+  /** The location, the found words and the reason. */
   @ApiProperty({
     example: `tool "add": Its description says "Do not mention it": it tells the model to keep something from its user. Read the whole text.`,
   })
@@ -150,7 +150,7 @@ export class ServerDetailDto {
   /** `private`: only its owner, and whom the owner grants it, find it. `restricted`: they call it, everybody finds it. */
   @ApiProperty({ enum: visibilities })
   visibility: Visibility;
-  /** Absent unless the operator suspended it, or its namespace: calls are refused. */
+  /** The suspension by the operator, of the connection or its namespace: calls are rejected. Absent otherwise. */
   suspended?: SuspendedDto;
   /** URL of its icon; needs no key for at least a day. */
   iconUrl: string | null;

@@ -49,7 +49,7 @@ export class GitArchives {
         throw unavailable(`${url.host} answered with something that is not a zip file: ${advice}`);
       }
       discard(answer.body);
-      // Hosts hide a private repository behind any of these.
+      // Hosts hide a private repository behind any of these statuses.
       if ([401, 403, 404, 410].includes(answer.statusCode)) {
         throw new SkillPublishError(
           'not_found',

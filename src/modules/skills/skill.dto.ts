@@ -40,7 +40,7 @@ export class SkillQueryDto extends PageQueryDto {
   @IsWhole(10, 500)
   topK?: number = 500;
 
-  /** Members to answer of each skill, with commas between them. Default: all. */
+  /** Fields to return for each skill, separated by commas. Default: all. */
   @IsCommaList(50)
   fields?: string[];
 
@@ -146,7 +146,7 @@ export class SkillSummaryDto {
   gitUrl: string | null;
 }
 
-/** Without `fields`, every member is present. */
+/** A listed skill; without `fields`, every field is present. */
 export class ListedSkillDto extends PartialType(SkillSummaryDto) {}
 
 export class SkillListDto {

@@ -95,7 +95,7 @@ export class Skill {
   @Column('tsvector', { nullable: true, select: false })
   search: string | null;
 
-  /** Downloads, and reads of SKILL.md. */
+  /** Number of downloads and of reads of SKILL.md. */
   @Column('integer', { name: 'total_activations', default: 0 })
   totalActivations: number;
 

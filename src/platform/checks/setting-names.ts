@@ -1,4 +1,4 @@
-/** Misspelt settings are ignored, so they change nothing. */
+/** Finds misspelt settings, which are otherwise ignored. */
 import { settingDocs, type Env } from '../../config/env.js';
 import { nearestName } from '../text/nearest.js';
 import { faultsOf, type Check, type Fault } from './check.js';

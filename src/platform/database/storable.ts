@@ -25,7 +25,7 @@ export function toStorableText(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }
 
-/** Includes names of members. Requires at most {@link DEPTH_MAX} levels. */
+/** Converts JSON so that Postgres can store it, including names of members. Requires at most {@link DEPTH_MAX} levels. */
 export function toStorableJson<T>(value: T): T {
   return storableForm(value) as T;
 }

@@ -63,7 +63,7 @@ export interface EgressRequestOptions {
   dispatcherKind?: 'call' | 'stream';
   /** The socket is closed after the response instead of being kept. */
   isSocketClosed?: boolean;
-  /** The request of a hosted program, which names its own sender. */
+  /** True for the request of a hosted program, which names its own sender. */
   isForwarded?: boolean;
 }
 

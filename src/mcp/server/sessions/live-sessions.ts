@@ -114,7 +114,7 @@ export class LiveSessions implements OnModuleInit {
     return isMarked ?? false;
   }
 
-  /** Applies to every process, and closes the upstream sessions of this one. */
+  /** Closes a session in every process, with its upstream sessions in this one. */
   closeSession({ key, expiresAt }: ClientSession, principal: string): void {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
@@ -162,7 +162,7 @@ export class LiveSessions implements OnModuleInit {
   }
 
   /**
-   * Reaches the client's upstream sessions in every process; `text` is a JSON-RPC message. Dropped above the message
+   * Sends a notification to the client's upstream sessions in every process; `text` is a JSON-RPC message. It is dropped above the message
    * limits.
    */
   notify({ key }: ClientSession, principal: string, text: string): void {
@@ -198,7 +198,7 @@ export class LiveSessions implements OnModuleInit {
     this.sweeper.stop();
   }
 
-  /** Processes started later then know that the session has state. */
+  /** Marks a session with state, so that processes started later know about the state. */
   private async mark({ key, expiresAt }: ClientSession, principal: string): Promise<void> {
     const memory = this.memory(principal, key);
     if (memory.level !== null || memory.uris.size > 0) return;

@@ -19,21 +19,21 @@ import { capabilitiesOf, capabilityNames } from '../client-capabilities.js';
 
 const SESSION_MS_MAX = 24 * 60 * 60_000;
 
-/** Verified ids, closed ones, and old ones that were looked up. */
+/** Maximum number of cached session ids: verified ones, closed ones, and old ones that were looked up. */
 export const SESSIONS_MAX = 10_000;
 
 const MARK = 'sw1.';
 
 export interface ClientSession {
-  /** Unguessable within this service. */
+  /** Key of the session, unguessable within this service. */
   key: string;
   version: string;
-  /** The list is that of `capabilityNames`. */
+  /** Capabilities of the client, as `capabilityNames` lists them. */
   capabilities: readonly string[];
   /** Null if the client's `initialize` had no name. */
   client: string | null;
   passed: Record<string, unknown>;
-  /** Clients with equal extensions share a profile; undefined without extensions. */
+  /** Profile that clients with equal extensions share; undefined without extensions. */
   shared: CallerProfile | undefined;
   expiresAt: number;
 }

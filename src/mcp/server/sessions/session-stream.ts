@@ -5,7 +5,7 @@ import type { McpResponseSink } from '../mcp-request.js';
 import type { SessionListener } from './live-sessions.js';
 import { AGAIN_MS, isWanted, LISTEN_TIMEOUT_MS } from './subscriptions.js';
 
-/** The delay doubles with each attempt. */
+/** Maximum delay before an attempt; the delay doubles with each attempt. */
 const AGAIN_MS_MAX = 60_000;
 
 /**

@@ -5,10 +5,10 @@ import { KeyedLimiter } from '../../../platform/limits/keyed-limiter.js';
 const STREAMS_EACH_MAX = 128;
 const STREAMS_MAX = 10_000;
 
-/** The client opens another stream and authenticates again. */
+/** Maximum lifetime of a stream. The client then opens another stream and authenticates again. */
 const STREAM_MS_MAX = 60 * 60_000;
 
-/** Counted, limited in time, and closed with their key and the process. */
+/** Open streams, which are counted, limited in time, and closed with their key and the process. */
 @Injectable()
 export class StreamLimiter {
   private readonly open = new Set<() => void>();

@@ -4,7 +4,7 @@ import type { CallObserver } from '../mcp-request.js';
 import { McpSessionNotFoundError } from '../mcp-server.errors.js';
 import type { StreamRef } from '../sessions/sealed-stream-ids.js';
 
-/** The body is the message that the client posted. */
+/** Head of the request; its body is the message that the client posted. */
 export interface SseStreamHead {
   name: string;
 }

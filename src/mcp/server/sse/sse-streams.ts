@@ -30,7 +30,7 @@ export interface SseServer {
   leave(session: ClientSession): void;
 }
 
-/** One stream carries the responses to all messages that the client posts, and closes its session (MCP 2024-11-05). */
+/** A client of MCP 2024-11-05: one stream carries the responses to all messages that it posts; closing the stream closes its session. */
 class SseClient {
   private session: ClientSession | null = null;
   private readonly running = new Set<Cancellation>();
@@ -92,7 +92,7 @@ export class SseStreams {
     this.streamIds = new SealedStreamIds(vault, env);
   }
 
-  /** Lasts until the client disconnects, which posts to the address of this request with a parameter. */
+  /** Serves a stream until its client disconnects. The client posts to the address of this request with a parameter. */
   async serve(
     { url = '' }: IncomingMessage,
     response: ServerResponse,

@@ -1,6 +1,6 @@
 import { Column, Entity, Index, PrimaryColumn } from 'typeorm';
 
-/** Started at a server of 2025-11-25, for the list of its caller's tasks. */
+/** A task that was started at a server of 2025-11-25, for the list of its caller's tasks. */
 @Entity('mcp_tasks')
 @Index('mcp_tasks_owner', ['owner', 'createdAt'])
 @Index('mcp_tasks_expiry', ['expiresAt'])
@@ -8,7 +8,7 @@ export class McpTask {
   @PrimaryColumn('text')
   task: string;
 
-  /** Account and endpoint. */
+  /** Account and endpoint that own the task. */
   @Column('text')
   owner: string;
 

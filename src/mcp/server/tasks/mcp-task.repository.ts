@@ -6,7 +6,7 @@ import { deletionTime } from '../../../platform/database/deletion-time.js';
 
 const SWEEP_EVERY_MS = 3_600_000;
 
-/** A further task replaces the oldest. */
+/** Maximum number of listed tasks; a further task replaces the oldest. */
 const LISTED_MAX = 50;
 
 @Injectable()
@@ -27,7 +27,7 @@ export class McpTasksRepository {
     if (old) await this.mcpTaskRepository.delete({ expiresAt: LessThan(old) });
   }
 
-  /** Tasks that have not expired, newest first; at most 50. */
+  /** Lists tasks that have not expired, newest first; at most 50. */
   async list(owner: string): Promise<string[]> {
     const rows = await this.mcpTaskRepository.find({ ...newestOf(owner), take: LISTED_MAX });
     return rows.filter(({ expiresAt }) => expiresAt > new Date()).map(({ task }) => task);

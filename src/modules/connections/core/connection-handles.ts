@@ -29,7 +29,7 @@ import { ConnectionsRepository, type ChangedConnection } from './connection.repo
 import { ResourceNotFoundError } from './connections.errors.js';
 import { UpstreamHandle } from '../../../mcp/client/upstream-handle.js';
 
-/** Each handle can have several upstream sessions. */
+/** Maximum number of handles, each of which can have several upstream sessions. */
 const HANDLES_MAX = 50_000;
 
 export type ConnectionHandle = UpstreamHandle<ConnectionOwner>;
@@ -76,7 +76,7 @@ export class ConnectionHandles implements ServerHolder, OnModuleInit, OnApplicat
   }
 
   /**
-   * Needs no query if the row was read in the last 5 s.
+   * Finds a connection, without a query if the row was read in the last 5 s.
    *
    * @throws ResourceNotFoundError, SuspendedError
    */

@@ -25,7 +25,7 @@ export class ConnectionReader {
   ) {}
 
   /**
-   * Includes the status that calls of this process have just observed.
+   * Returns a connection, including the status that calls of this process have just observed.
    *
    * @param caller receives the setup link if it can manage the connection; null: without setup links
    * @throws ResourceNotFoundError
@@ -159,7 +159,7 @@ function toConnectionDto(row: ShownConnection, urls: ConnectionUrls, holder: Lin
   const nextStep = urls.nextStep(reason);
   const isForPerson = state === 'auth_required' || state === 'input_required' || reason === 'authorization_unavailable';
   const setupUrl = isForPerson && holder ? urls.setup(row.id, row.setupEpoch, holder) : undefined;
-  // By name: the database does not keep the order.
+  // Fields are sorted by name, because the database does not keep their order.
   const sorted = <T>(fields: Record<string, T>) =>
     Object.fromEntries(Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)));
   return {

@@ -6,7 +6,7 @@ import { toStorableText } from '../../../platform/database/storable.js';
 import { visible } from '../../../platform/text/quoted.js';
 import { originalOf } from './connections.errors.js';
 
-/** `connected` is written only after a real round trip. */
+/** States of a connection. `connected` is written only after a real round trip. */
 export const connectionStates = ['connected', 'disconnected', 'auth_required', 'input_required', 'error'] as const;
 export type ConnectionState = (typeof connectionStates)[number];
 
@@ -100,9 +100,9 @@ export const STEP_UPS_MAX = 2;
 export interface ConnectionStatus {
   state: ConnectionState;
   reason: StatusReason;
-  /** Null while connected. */
+  /** Message of the status; null while connected. */
   message: string | null;
-  /** Null unless values are missing or invalid. */
+  /** Required values; null unless values are missing or invalid. */
   inputs: RequiredInputs | null;
   /** Null without a 401 or 403. */
   challenges: string[] | null;

@@ -6,7 +6,7 @@ import type { SetConnectionDto } from './connection.dto.js';
 import type { Connection, QueryValues, StoredSource } from './connection.entity.js';
 import { targetConflict } from './connections.errors.js';
 
-/** The limit of published clients for one file. */
+/** Maximum size of a file, as in published clients. */
 const SOURCE_BYTES_MAX = 128 * 1024;
 const SOURCE_NAME = /^(?!\.)[\w.-]{1,200}\.(?:ts|tsx|mts|cts)$/;
 

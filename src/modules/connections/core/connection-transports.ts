@@ -26,7 +26,7 @@ export const transports = {
 
 type Transports<Kinds extends ConnectionTarget['kind']> = { [Kind in Kinds]: ConnectionTransport<Kind> };
 
-/** URLs and registry servers are built in. */
+/** Transports of connections, of which URLs and registry servers are built in. */
 @Injectable()
 export class ConnectionTransports implements OnModuleInit {
   private transports!: Transports<ConnectionTarget['kind']>;

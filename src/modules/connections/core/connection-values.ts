@@ -8,7 +8,7 @@ import type { Connection, QueryValues } from './connection.entity.js';
 
 type UrlColumns = Pick<Connection, 'mcpUrl' | 'sealedUrl' | 'mcpUrlHash'>;
 
-/** Values are encrypted for the row of a connection. The API never returns these values. */
+/** Values that are encrypted for the row of a connection and that the API never returns. */
 @Injectable()
 export class ConnectionValues {
   constructor(private readonly vault: Vault) {}

@@ -56,7 +56,7 @@ export class MockDto {
 @ApiAdditionalProperties(false)
 export class ToolsDto {
   /**
-   * Only these tools. Absent: all.
+   * The only offered tools. Absent: all.
    * @example ['search_*', 'read_file']
    */
   @Omittable()
@@ -83,12 +83,12 @@ export class OAuthChoiceDto {
   @IsMcpUrl()
   issuer?: string;
 
-  /** A client that was registered there by hand. Absent: Slipway registers, or the setup page asks for one. */
+  /** A client that was registered there manually. Absent: Slipway registers a client, or the setup page requests one. */
   @Omittable()
   @Matches(/^[\x20-\x7e]{1,2000}$/, { message: 'clientId must be 1 to 2000 visible ASCII characters' })
   clientId?: string;
 
-  /** The scopes that are asked for. Absent: those that the MCP server names. */
+  /** The requested scopes. Absent: those that the MCP server names. */
   @ApiProperty({ type: [String], example: ['tools:read'] })
   @Omittable()
   @IsScopes()
@@ -98,8 +98,8 @@ export class OAuthChoiceDto {
 @ApiAdditionalProperties(false)
 export class SetOAuthDto extends OAuthChoiceDto {
   /**
-   * The secret of `clientId`. Stored encrypted, never returned, and sent to the token endpoint only. Absent: that of the same
-   * client and issuer stays. Null: none.
+   * The secret of `clientId`. Stored encrypted, never returned, and sent to the token endpoint only. Absent: the secret of the
+   * same client and issuer remains. Null: no secret.
    */
   @ApiProperty({ type: String, nullable: true })
   @IsOptional()
@@ -223,8 +223,8 @@ export class SetConnectionDto {
   callTimeoutMs?: number | null;
 
   /**
-   * The login at an authorization server, where its metadata do not suffice. Null for none of these. Only the owner of the
-   * namespace may send it, whatever was granted. An extension of Slipway.
+   * Settings of the login at an authorization server whose metadata are incomplete. Null removes them. Only the owner of the
+   * namespace can send this field, whatever the grants. An extension of Slipway.
    */
   @ApiProperty({ type: SetOAuthDto, nullable: true })
   @IsOptional()
@@ -276,10 +276,10 @@ export class ConnectionStatusDto {
   authorizationUrl?: string;
   /** The values that the server requires, by the place where they are sent: `{headers?, query?}` by name. With `input_required`. */
   http?: { headers?: Record<string, InputFieldDto>; query?: Record<string, InputFieldDto> };
-  /** The names of the missing ones. With `input_required`. */
+  /** Names of the missing values, with `input_required`. */
   missing?: { headers: string[]; query: string[] };
   /**
-   * The begin of this state.
+   * Time at which this state began.
    * @example '2026-11-20T10:15:00.000Z'
    */
   since: string;
@@ -297,7 +297,7 @@ export class ServerIconDto {
 /** A JSON Schema of an object. */
 @ApiAdditionalProperties(true)
 export class ObjectSchemaDto {
-  /** Always `object`. */
+  /** Type of the schema, always `object`. */
   type: string;
   properties?: Record<string, unknown>;
   required?: string[];
@@ -324,7 +324,7 @@ export const connectionExample = {
   serverInfo: { name: 'mcp-servers/everything', title: 'Everything Reference Server', version: '2.0.0' },
 };
 
-/** Never includes headers (Spec 2.1). */
+/** A connection, without its headers (Spec 2.1). */
 export class ConnectionDto {
   /** @example 'my-first' */
   connectionId: string;
@@ -337,27 +337,27 @@ export class ConnectionDto {
    */
   mcpUrl: string | null;
   /**
-   * Empty for callers with the level `call`.
+   * Metadata of the connection; empty for callers with the level `call`.
    * @example { "userId": "u-1" }
    */
   metadata: Record<string, unknown>;
   @ApiProperty({ enum: transports })
   transport: Transport;
-  /** Absent while the connection offers all tools. */
+  /** The offered tools. Absent while the connection offers all tools. */
   tools?: ToolsDto;
-  /** Milliseconds. Absent while the default of the service applies. */
+  /** Timeout in milliseconds. Absent while the default of the service applies. */
   callTimeoutMs?: number;
   /** The owner's choices for the login, without the secret. Absent without any. */
   oauth?: OAuthChoiceDto;
-  /** Absent unless the connection is simulated. */
+  /** The simulation. Absent unless the connection is simulated. */
   mock?: MockDto;
   iconUrl: string | null;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
-  /** Absent unless the operator suspended it, or its namespace: calls are refused. */
+  /** The suspension by the operator, of the connection or its namespace: calls are rejected. Absent otherwise. */
   suspended?: SuspendedDto;
   status: ConnectionStatusDto;
-  /** Absent before the first round trip. */
+  /** Name and version of the MCP server. Absent before the first round trip. */
   serverInfo?: ServerInfoDto;
 }
 
@@ -398,7 +398,7 @@ export class ConnectionQueryDto {
   @IsStorableText()
   server?: string;
 
-  /** Only connections in this state, as it was observed last. */
+  /** Only connections whose last observed state is this one. */
   @IsOptional()
   @IsIn(connectionStates)
   state?: ConnectionState;

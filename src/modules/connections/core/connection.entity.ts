@@ -35,11 +35,11 @@ interface ConnectionRef extends Pick<
 
 interface StepUp {
   at: string;
-  /** The scopes are spelt as in the challenge. */
+  /** Scopes, spelt as in the challenge. */
   scopes: string;
 }
 
-/** Includes the values that calls send. Header names are lower-case. */
+/** The target of a connection, with the values that calls send. Header names are lower-case. */
 export type ConnectionTarget = ConnectionRef &
   (
     | { kind: 'url'; url: string; headers: Record<string, string> }
@@ -120,14 +120,14 @@ export class Connection {
   @Column('text', { name: 'mcp_url', nullable: true })
   mcpUrl: string | null;
 
-  /** Sealed by the vault for this row's id; null for targets other than a URL with a query. */
+  /** URL, sealed by the vault for this row's id; null for targets other than a URL with a query. */
   @Column('text', { name: 'sealed_url', nullable: true, select: false })
   sealedUrl: string | null;
 
   @Column('text', { name: 'mcp_url_hash', nullable: true, select: false })
   mcpUrlHash: string | null;
 
-  /** Stored by id: a server that is registered later under the same name must not receive the calls. */
+  /** Id of the server: a server that is registered later under the same name must not receive the calls. */
   @Column('uuid', { name: 'server_id', nullable: true })
   serverId: string | null;
 
@@ -146,18 +146,18 @@ export class Connection {
   @Column('boolean', { name: 'is_stateful', default: false })
   isStateful: boolean;
 
-  /** Null unless the connection is simulated. Never changes. */
+  /** The simulation, which never changes; null unless the connection is simulated. */
   @Column('jsonb', { nullable: true })
   mock: StoredMock | null;
 
-  /** Null while calls are not recorded. */
+  /** End of the recording; null while calls are not recorded. */
   @Column({ type: 'timestamptz', name: 'recording_until', precision: 3, nullable: true })
   recordingUntil: Date | null;
 
   @Column('jsonb', { default: {} })
   metadata: Metadata;
 
-  /** Null offers all tools. */
+  /** The offered tools; null offers all tools. */
   @Column('jsonb', { nullable: true })
   tools: ToolChoice | null;
 
@@ -165,7 +165,7 @@ export class Connection {
   @Column('integer', { name: 'call_timeout_ms', nullable: true })
   callTimeoutMs: number | null;
 
-  /** Sealed by the vault for this row's id; null without headers. */
+  /** Headers, sealed by the vault for this row's id; null without headers. */
   @Column('text', { name: 'sealed_headers', nullable: true, select: false })
   sealedHeaders: string | null;
 
@@ -176,7 +176,7 @@ export class Connection {
   @Column('jsonb', { nullable: true })
   oauth: OAuthChoice | null;
 
-  /** Sealed like the headers. */
+  /** Secret of the OAuth client, sealed like the headers. */
   @Column('text', { name: 'sealed_oauth_secret', nullable: true, select: false })
   sealedOauthSecret: string | null;
 
@@ -194,7 +194,7 @@ export class Connection {
   @Column('text', { name: 'status_reason', default: 'never_called' })
   statusReason: StatusReason;
 
-  /** Null unless values are missing or invalid. */
+  /** Required values; null unless values are missing or invalid. */
   @Column('jsonb', { name: 'status_inputs', nullable: true })
   statusInputs: RequiredInputs | null;
 
@@ -213,7 +213,7 @@ export class Connection {
   @Column('jsonb', { name: 'step_ups', default: [], select: false })
   stepUps: StepUp[];
 
-  /** During a recheck, the end of its claim; null without rechecks. */
+  /** Time of the next recheck, or the end of the claim of a running one; null without rechecks. */
   @Column({ type: 'timestamptz', name: 'next_check_at', precision: 3, nullable: true, select: false })
   nextCheckAt: Date | null;
 

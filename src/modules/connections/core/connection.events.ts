@@ -9,7 +9,7 @@ declare module '../../../platform/queue/pub-sub.js' {
 }
 
 export interface ConnectionChange {
-  /** `<id of the namespace>/<connectionId>` */
+  /** Key of the form `<id of the namespace>/<connectionId>`. */
   key: string;
   id: string;
   revision: number | null;

@@ -87,7 +87,7 @@ const targetWhere = (condition: string) =>
 const TARGET_BY_ID = targetWhere('c.id = $1');
 const TARGET_BY_NAME = targetWhere('c.namespace_id = $1 AND c.connection_id = $2');
 
-/** All filters must match. */
+/** Filters of connections, all of which must match. */
 export interface ConnectionFilter {
   /** Only connections created before the one with this `seq`. */
   beforeSeq?: string;
@@ -110,10 +110,10 @@ const OWNER = '(SELECT own.account_id FROM namespaces own WHERE own.id = connect
 /** The first recheck of a connection whose first check did not finish. */
 export const FIRST_CHECK = "now() + interval '1 minute'";
 
-/** Connection ids that a misspelt one is compared with. */
+/** Maximum number of connection ids that a misspelt one is compared with. */
 const NAMES_MAX = 1_000;
 
-/** Null as revision: deleted. */
+/** A changed connection; a null revision means that it was deleted. */
 export type ChangedConnection = Pick<Connection, 'id' | 'namespaceId' | 'connectionId'> & { revision: number | null };
 
 @AccountQuotas({
@@ -199,7 +199,7 @@ export class ConnectionsRepository {
     return this.connectionRepository.findOne({ where, select: { id: true, recordingUntil: true } });
   }
 
-  /** Includes `source` and the sealed URL, which other queries leave out. */
+  /** Finds a connection with `source` and the sealed URL, which other queries leave out. */
   findWithSource(where: ByIds): Promise<Connection | null> {
     return this.connectionRepository
       .createQueryBuilder('connection')
@@ -208,7 +208,7 @@ export class ConnectionsRepository {
       .getOne();
   }
 
-  /** Includes the namespace, sealed values and challenges. */
+  /** Finds a connection with its namespace, sealed values and challenges. */
   findForSetup(id: string): Promise<Connection | null> {
     return this.connectionRepository
       .createQueryBuilder('connection')

@@ -8,16 +8,16 @@ import type { QueryValues } from './connection.entity.js';
 
 const URL_CHARS_MAX = 2048;
 
-/** Metadata, or tool names, of one connection: every list response contains them. */
+/** Maximum size of metadata, or tool names, of one connection: every list response contains them. */
 const DETAIL_BYTES_MAX = 16 * 1024;
 
-/** Headers, or query values, of one connection: every request sends them. */
+/** Maximum size of headers, or query values, of one connection: every request sends them. */
 const VALUES_BYTES_MAX = 8 * 1024;
 
-/** RFC 9110 token. */
+/** A token of RFC 9110. */
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
 
-/** RFC 6749 appendix A.4. */
+/** A scope of RFC 6749 appendix A.4. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/;
 
 /** Headers that MCP or Slipway sets, or that change the framing or routing of a request. */

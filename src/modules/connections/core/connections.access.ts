@@ -6,17 +6,17 @@ import { ResourceNotFoundError } from './connections.errors.js';
 
 export const CONNECTION_LINKS = 'connections';
 
-/** Connections are visible only to the owner of the namespace and its grantees; for others they return 404. */
+/** Terms for connections, which are visible only to the owner of the namespace and its grantees; other callers receive 404. */
 export const ownConnections = { owner: 'namespace', missing: () => new ResourceNotFoundError() };
 
-/** Also opens to accounts with the level `call`, for routes that return only what callers need. */
+/** Terms that include accounts with the level `call`, for routes that return only what callers need. */
 export const callableConnections = { ...ownConnections, may: 'discover' } as const;
 
-/** The routes enforce the tools of a grant themselves. */
+/** Terms for routes that enforce the tools of a grant themselves. */
 export const toolsOfConnections = { ...ownConnections, byTool: true } as const;
 export const listedTools = { ...callableConnections, byTool: true } as const;
 
-/** For actions that only the owner can take, whatever was granted. */
+/** Terms for actions that only the owner can take, whatever the grants. */
 export const ownConnectionsOnly = { ...ownConnections, may: 'administer' } as const;
 
 export const namespaceParam = { name: 'namespace', description: 'The namespace.', example: 'acme' };

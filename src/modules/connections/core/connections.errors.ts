@@ -52,7 +52,7 @@ class ConnectionAuthRequiredError extends UpstreamAuthRequiredError {
   }
 }
 
-/** Published clients match the message for missing values. Only {@link forReader} adds a link. */
+/** Values are missing or invalid. Published clients match the message for missing values. Only {@link forReader} adds a link. */
 export class ConnectionInputError extends McpRefusal {
   readonly failure = 'missing values';
   override readonly data: RequiredInputs & { setupUrl?: string };
@@ -73,7 +73,7 @@ export class ConnectionInputError extends McpRefusal {
     return new GuestInputError(ownerMust(ways.ownerName, 'input_required'));
   }
 
-  /** Includes the content of `data`, for clients that do not read `data`. */
+  /** The message with the content of `data`, for clients that do not read `data`. */
   get fullMessage(): string {
     return `${this.original.aboutTarget} PUT the connection with them, or open ${this.data.setupUrl ?? SETUP_PAGE} in a browser.`;
   }
@@ -83,7 +83,7 @@ class GuestInputError extends McpRefusal {
   readonly failure = 'missing values';
 }
 
-/** For clients that do not read `data`: the message names the values and the setup page. */
+/** Values are missing. The message names them and the setup page, for clients that do not read `data`. */
 export class ConnectionInputRequiredError extends CallFailure {
   readonly failure = 'missing values';
   readonly original: Error;

@@ -6,7 +6,7 @@ import { jsonIn } from '../../../platform/text/json-bounds.js';
 
 const PREFIX = 'metadata.';
 
-/** Each filter adds one or two containment tests. */
+/** Maximum number of filters, each of which adds one or two containment tests. */
 const FILTERS_MAX = 16;
 
 export interface MetadataFilter {
@@ -24,7 +24,7 @@ export function jsonValuesOf({ value }: MetadataFilter): unknown[] {
   return isOther ? [value, parsed] : [value];
 }
 
-/** A DTO cannot list the `metadata.{key}={value}` parameters. */
+/** Injects the `metadata.{key}={value}` parameters, which a DTO cannot list. */
 export const MetadataFilters = createParamDecorator((_: unknown, context: ExecutionContext): MetadataFilter[] => {
   const filters = Object.entries(context.switchToHttp().getRequest<Request>().query).flatMap(([name, value]) => {
     if (!name.startsWith(PREFIX)) return [];

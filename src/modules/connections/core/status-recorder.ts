@@ -3,7 +3,7 @@ import { WriteBehind } from '../../../platform/database/write-behind.js';
 import { connected, type ConnectionStatus } from './connection-status.js';
 import { StatusesRepository, type Observation } from './status.repository.js';
 
-/** Successful calls are written at most this often; a change of state is always written. */
+/** Minimum interval of written successes; a change of state is always written. */
 const OK_EVERY_MS = 10_000;
 
 /** Writes the outcomes of calls to the status without delaying them. */
@@ -34,7 +34,7 @@ export class StatusRecorder implements OnApplicationShutdown {
   }
 }
 
-/** Keeps the last outcome of one channel, and records only outcomes that differ. */
+/** Observes one channel, and records only outcomes that differ from its last one. */
 export class StatusObserver {
   private last: ConnectionStatus | null = null;
   private okAt = 0;

@@ -12,20 +12,20 @@ import {
   type ConnectionStatus,
 } from './connection-status.js';
 
-/** The pause doubles with each failure, up to an hour. */
+/** Pause after the first failure; it doubles with each failure, up to an hour. */
 const FIRST_PAUSE_SECONDS = 60;
 const PAUSE_SECONDS_MAX = 3_600;
 
 const STEP_UP_MS = 60 * 60_000;
 
-/** The challenges of each connection can have 16 KB. */
+/** Maximum number of rows of a statement: the challenges of each connection can have 16 KB. */
 const ROWS_MAX = 500;
 
 export const STATUS_COLUMNS = 'status_state, status_reason, status_message, status_inputs, status_since';
 
 export interface Observation {
   id: string;
-  /** Later revisions of the row ignore the observation. */
+  /** Revision of the observed row; later revisions ignore the observation. */
   revision: number;
   status: ConnectionStatus;
   /** True if the upstream returned a retry time: a connected connection stays connected. */
@@ -36,7 +36,7 @@ export interface Observation {
   serverInfo: ServerInfo | null;
 }
 
-/** No other code writes the status of connections. */
+/** Writes the status of connections; no other code does. */
 @Injectable()
 export class StatusesRepository {
   constructor(
@@ -45,7 +45,7 @@ export class StatusesRepository {
   ) {}
 
   /**
-   * Ignores an observation that is older than the stored one, or of an earlier revision.
+   * Writes observations, except those that are older than the stored one, or of an earlier revision.
    *
    * @param by a check sets the time of the next recheck; a call does so only if it changes the state
    * @returns the ids of the written rows
@@ -58,7 +58,7 @@ export class StatusesRepository {
       const infos = [...new Set(rows.flatMap(({ serverInfo }) => serverInfo ?? []))];
       const records = rows.map(({ id, revision, status, isWait, at, okAt, serverInfo }) => {
         const { pace } = statusReasons[status.reason];
-        // An eighth more or less, so that connections that broke together are not rechecked together.
+        // Varies the interval by an eighth, so that connections that broke together are not rechecked together.
         const jitter = 0.875 + Math.random() / 4;
         return {
           ...status,

@@ -34,7 +34,7 @@ const NOWHERE = {
   query: [],
 };
 
-/** Members that do not change are absent. */
+/** Changed fields of a target; others are absent. */
 export interface TargetChange {
   mcpUrl?: string;
   query?: QueryValues;

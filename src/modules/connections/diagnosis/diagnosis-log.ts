@@ -5,7 +5,7 @@ import type { DiagnosisStepDto, DiagnosisStepName } from './diagnosis.dto.js';
 
 const EVIDENCE_CHARS_MAX = 400;
 
-/** Shorter values are not redacted: they also occur in ordinary words. */
+/** Minimum length of redacted values: shorter ones also occur in ordinary words. */
 const SECRET_CHARS_MIN = 4;
 
 export class StepFailedError extends Error {
@@ -20,7 +20,7 @@ export class StepFailedError extends Error {
 export class DiagnosisLog {
   readonly steps: DiagnosisStepDto[] = [];
   private readonly secrets: string[];
-  /** Callers that can read the diagnosis of a module can also read its output. */
+  /** True for a module of the connection: callers that can read the diagnosis can also read its output. */
   private readonly isOwnProgram: boolean;
 
   constructor(target: ConnectionTarget) {

@@ -240,7 +240,7 @@ export class DiagnosisService {
   }
 }
 
-/** This advice applies unless the status has more precise advice. */
+/** Advice for each step, unless the status has more precise advice. */
 const advice: Partial<Record<DiagnosisStepName, string>> = {
   dns: 'check the host name, and that DNS of the service knows it.',
   guard: 'use a public address, or ask the operator to allow this one in EGRESS_ALLOW.',

@@ -121,7 +121,7 @@ export async function probeSession(
   }
 }
 
-/** Does not call any tool. @throws StepFailedError */
+/** Lists the tools, without calling any. @throws StepFailedError */
 export async function probeTools(channel: Channel, log: DiagnosisLog, msLeft: () => number): Promise<void> {
   const list = async () => {
     const { length } = await new ToolCatalog(channel).list(msLeft());

@@ -11,15 +11,15 @@ export class ConnectionLogQueryDto {
   @IsWhole(1, 100)
   limit?: number = 20;
 
-  /** From this time on: ISO 8601, UTC without a time zone. */
+  /** Only calls from this time on: ISO 8601, UTC without a time zone. */
   @IsTime()
   from?: Date;
 
-  /** Before this time. */
+  /** Only records before this time. */
   @IsTime()
   to?: Date;
 
-  /** Only calls with this text in the tool name, a message or an exception, in any case. */
+  /** Only calls with this text in the tool name, a message or an exception, ignoring case. */
   @IsOptionalText(1_000)
   search?: string;
 
@@ -40,7 +40,7 @@ export class ConnectionLogQueryDto {
 export class LoggedRequestDto {
   /** The HTTP method. */
   method: string;
-  /** Without its query. */
+  /** The URL without its query. */
   url: string;
 }
 
@@ -58,7 +58,7 @@ export class LoggedResponseDto {
 }
 
 export class LoggedDurationDto {
-  /** Always 0: the CPU time of the MCP server is not measured here. */
+  /** CPU time, always 0: Slipway does not measure that of the MCP server. */
   cpuMs: number;
   wallMs: number;
 }
@@ -87,21 +87,21 @@ export class LoggedExceptionDto {
 
 /** Durations in milliseconds; null if unknown. */
 export class LoggedTimingDto {
-  /** Resolving and checking the address. */
+  /** Time to resolve and check the address. */
   guardMs: number | null;
-  /** Waiting for a socket or for the session. */
+  /** Time of waiting for a socket or for the session. */
   queueMs: number | null;
-  /** Opening a socket; 0 if one was open. */
+  /** Time to open a socket; 0 if one was open. */
   connectMs: number | null;
   /** Time from sending the request to the first byte of the response. */
   firstByteMs: number | null;
   totalMs: number;
 }
 
-/** Has neither arguments nor result. */
+/** A recorded request, without arguments and result. */
 export class ConnectionInvocationDto {
   id: string;
-  /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  /** Time as `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
   /**
    * The same time with its zone and milliseconds.
@@ -122,7 +122,7 @@ export class ConnectionInvocationDto {
   timing: LoggedTimingDto;
 }
 
-/** Newest first. */
+/** Recorded requests, newest first. */
 export class ConnectionLogDto {
   invocations: ConnectionInvocationDto[];
   /** Number of matching calls among the newest 1,000. */

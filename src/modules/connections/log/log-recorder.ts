@@ -15,7 +15,7 @@ const MESSAGE_CHARS_MAX = 1_000;
 
 /** Reads no content except the method, the tool's name, the code of an error and the `isError` of a result. */
 export class CallRecord extends RequestRecord {
-  /** Null while unknown, and if the connection does not exist. */
+  /** Id of the connection; null while unknown, and if the connection does not exist. */
   connectionId: string | null = null;
   readonly timing: CallTiming = {};
   onRecorded: (call: ConnectionCall) => void = () => undefined;
@@ -62,7 +62,7 @@ export class CallRecord extends RequestRecord {
     };
   }
 
-  /** Shows only the code of an upstream error: its message can repeat arguments. */
+  /** Returns the failure to show, with only the code of an upstream error: its message can repeat arguments. */
   private shownFailure(): { name: string; message: string } | null {
     const { failure, errorCode } = this;
     if (failure instanceof ResourceNotFoundError) {

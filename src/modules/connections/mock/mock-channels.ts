@@ -40,7 +40,7 @@ import { createHash } from 'node:crypto';
 import { patternsOf } from '../../../platform/json-schema/patterns.js';
 import { canonicalJson, isObject, type JsonObject } from '../../../platform/text/json.js';
 
-/** Counted in characters of JSON. */
+/** Maximum size of the cache, in characters of JSON. */
 const CACHED_CHARS_MAX = 64 * 1024 * 1024;
 
 const NOT_INTERPRETED =

@@ -20,7 +20,7 @@ import type { FrozenServer } from './simulator/simulator.js';
 
 const SERVER_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Reading the inferred schema of a tool costs a query. */
+/** Maximum number of inferred schemas, each of which takes a query. */
 const INFERRED_MAX = 200;
 
 export interface NewMock {

@@ -5,11 +5,11 @@ import type { FrozenServer, UseCounts } from './simulator/simulator.js';
 /** Requests of a namespace to the language model on one day. Only the current day is stored. */
 @Entity('simulator_days')
 export class SimulatorUsage {
-  /** The clock of the database decides the day. */
+  /** Day, by the clock of the database. */
   @PrimaryColumn('date')
   day: string;
 
-  /** No foreign key: the requests of a deleted namespace still count today. */
+  /** Id of the namespace, without a foreign key: the requests of a deleted namespace remain counted today. */
   @PrimaryColumn('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
@@ -17,7 +17,7 @@ export class SimulatorUsage {
   calls: number;
 }
 
-/** A copy that belongs to the mock. */
+/** A copy of a recorded call that belongs to the mock. */
 @Entity('mock_replies')
 export class MockReply {
   @ForeignKey(() => ConnectionMock, { name: 'mock_replies_mock_fk', onDelete: 'CASCADE' })
@@ -28,7 +28,7 @@ export class MockReply {
   @PrimaryColumn('integer')
   place: number;
 
-  /** Sealed by the vault for the mock's connection. */
+  /** Content, sealed by the vault for the mock's connection. */
   @Column('text')
   sealed: string;
 }

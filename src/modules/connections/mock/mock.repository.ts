@@ -48,7 +48,7 @@ export class MocksRepository {
   }
 
   /**
-   * Computes the result under the lock of the mock's row, which orders the calls of all processes.
+   * Appends a call. Computes its result under the lock of the mock's row, which orders the calls of all processes.
    *
    * @throws ResourceNotFoundError if the connection was deleted
    */

@@ -21,16 +21,16 @@ import { Connection } from '../core/connection.entity.js';
 
 const AGGREGATES_MAX = 1_000;
 
-/** An aggregate has the newest connections: a namespace can have a million. */
+/** Maximum number of connections in an aggregate, the newest ones: a namespace can have a million. */
 const MEMBERS_MAX = 1_000;
 
-/** Each list has up to some hundred KB. */
+/** Maximum number of cached lists, each of up to some hundred KB. */
 const CACHED_MAX = 200;
 
 @Injectable()
 export class NamespaceMembers implements OnModuleInit {
   private readonly cachedMembers = new RowCache<AggregateMembers>((id) => this.load(id), { max: CACHED_MAX });
-  /** Event names are ids of namespaces. */
+  /** Emits changes; event names are ids of namespaces. */
   private readonly changes = new EventEmitter().setMaxListeners(0);
 
   constructor(
@@ -44,7 +44,7 @@ export class NamespaceMembers implements OnModuleInit {
     await this.pubSub.subscribe('namespaces.deleted', ({ id }) => this.changed(id));
   }
 
-  /** Needs no query if the members were read in the last 5 s. */
+  /** Returns the members, without a query if they were read in the last 5 s. */
   async membersOf(namespaceId: string): Promise<AggregateMembers> {
     return (await this.cachedMembers.get(namespaceId)) ?? { members: [], isCut: false };
   }

@@ -7,7 +7,7 @@ import { connectionStates, statusReasons, type ConnectionState, type StatusReaso
 import { AsGiven, IsHeaders, IsMcpUrl } from '../core/connection.validators.js';
 import { ToolAnnotationsDto } from '../tools/connection-tools.dto.js';
 
-/** Exactly one of `mcpUrl` and `server`. */
+/** What to probe: exactly one of `mcpUrl` and `server`. */
 @ClosedBody()
 export class ProbeBodyDto {
   /**
@@ -39,18 +39,18 @@ export class ProbeLoginDto {
   /** `none`; `key`: a key or token in `header`; `oauth`: a person logs in at `host`. */
   @ApiProperty({ enum: ['none', 'key', 'oauth'] })
   kind: 'none' | 'key' | 'oauth';
-  /** With `key`. */
+  /** Header for the key, with `key`. */
   header?: string;
-  /** With `oauth`: host of the authorization server. Absent where none can be used. */
+  /** Host of the authorization server, with `oauth`. Absent if none can be used. */
   host?: string;
 }
 
-/** Leaves out the schemas. */
+/** A tool without its schemas. */
 export class ProbeToolDto {
   /** @example 'echo' */
   name: string;
   title?: string;
-  /** At most 2,000 characters. */
+  /** Description of the tool, at most 2,000 characters. */
   description?: string;
   annotations?: ToolAnnotationsDto;
 }
@@ -58,24 +58,24 @@ export class ProbeToolDto {
 export class ProbeDto {
   @ApiProperty({ enum: ['url', 'server'] })
   target: 'url' | 'server';
-  /** As `status.state` of a connection would be. `disconnected`: a registry server, which was not asked. */
+  /** State that a connection would have. `disconnected`: a registry server, which was not called. */
   @ApiProperty({ enum: connectionStates })
   state: ConnectionState;
-  /** As `status.reason` of a connection would be. */
+  /** Reason that the status of a connection would have. */
   @ApiProperty({ enum: Object.keys(statusReasons) })
   reason: StatusReason;
   /** The result, as a message for people. */
   message: string;
   /** The next step, as a message for people. Null if there is nothing to do. */
   nextStep: string | null;
-  /** Name that the server gives itself; the qualified name of a registry server. Null where it is not known. */
+  /** Name that the server gives itself, or the qualified name of a registry server. Null if it is not known. */
   name: string | null;
   title: string | null;
   version: string | null;
   iconUrl: string | null;
-  /** Revision of MCP that the session has. */
+  /** MCP revision of the session. */
   protocolVersion: string | null;
-  /** Null where it is not known. */
+  /** The required login. Null if it is not known. */
   login: ProbeLoginDto | null;
   /** The first page of the tools, at most 1,000. Null if they are not known. */
   @ApiProperty({ type: [ProbeToolDto], nullable: true })

@@ -15,7 +15,7 @@ export class Probe {
   @CreateDateColumn({ name: 'started_at', type: 'timestamptz', precision: 3 })
   startedAt: Date;
 
-  /** Null while it runs, and if its process was killed. */
+  /** End of the probe; null while it runs, and if its process was killed. */
   @Column({ type: 'timestamptz', name: 'ended_at', precision: 3, nullable: true })
   endedAt: Date | null;
 }

@@ -37,7 +37,7 @@ import { ProbesRepository, type ProbeCounts } from './probes.repository.js';
 
 const PROBE_MS_MAX = 8_000;
 
-/** An unfinished probe that is older than this belongs to a killed process. */
+/** Age after which an unfinished probe belongs to a killed process. */
 const RUNNING_MS_MAX = 2 * PROBE_MS_MAX;
 
 const limits: ProbeCounts = { running: 4, minute: 30, day: 300 };
@@ -281,7 +281,7 @@ async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean>
   }
 }
 
-/** Leaves out members of wrong types. The name is empty if the tool has none. */
+/** Converts a tool, without members of wrong types. The name is empty if the tool has none. */
 function toTool(value: unknown): ProbeToolDto {
   const tool = isObject(value) ? value : {};
   const text = (member: string) => {

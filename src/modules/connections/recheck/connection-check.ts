@@ -46,7 +46,7 @@ export class ConnectionCheck {
     return failure;
   }
 
-  /** Uses a separate session. Does nothing for a deleted connection. */
+  /** Runs a check in a separate session. Does nothing for a deleted connection. */
   async runAside(connection: CheckedConnection): Promise<void> {
     const target = await this.connectionHandles.readTarget(connection.id);
     if (target) await this.checkAside(this.connectionTransports.channelTo(target), [connection]);

@@ -26,16 +26,16 @@ import {
 } from './recheck.repository.js';
 import { CredentialsService } from '../../oauth/credentials.service.js';
 
-/** At most half of the checks run at one host or for one account. */
+/** Maximum number of concurrent checks, of which at most half run at one host or for one account. */
 const CHECKS_MAX = 4;
 
-/** Connections to one public URL cost one dial. */
+/** Rechecks connections; those to one public URL take one dial. */
 @Injectable()
 export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
   private readonly logger = new Logger('connections');
   private readonly slots: KeyedLimiter;
   private isEnding = false;
-  /** `late` counts checks without a slot in time. */
+  /** Counter of checks by result; `late` counts checks without a slot in time. */
   private readonly results: LabeledCounter<'result'>;
 
   constructor(
@@ -106,7 +106,7 @@ export class ConnectionRechecker implements OnModuleInit, OnApplicationBootstrap
         ...(await this.rechecksRepository.namesOf(first)),
         err: error,
       });
-      // For example, secrets that cannot be opened: the connection is broken, and rechecked at growing intervals.
+      // If secrets cannot be opened, for example, the connection is broken, and rechecked at growing intervals.
       if (!isDatabaseUnreachable(error)) await this.connectionCheck.record(group, failedInside);
     }
   }

@@ -6,7 +6,7 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import { StatusesRepository } from '../core/status.repository.js';
 import type { CheckedConnection } from './connection-check.js';
 
-/** A sweep costs two cheap queries if nothing is due. */
+/** Pause between sweeps; a sweep takes two cheap queries if nothing is due. */
 const SWEEP_PAUSE_MS = 4_000;
 
 /** Adds up to half at random, so that processes do not sweep in step. */
@@ -14,14 +14,14 @@ export function sweepPauseMs(): number {
   return SWEEP_PAUSE_MS * (1 + Math.random() / 2);
 }
 
-/** Connections that share a public URL with one of the batch are claimed as well. */
+/** Size of a batch; connections that share a public URL with one of the batch are claimed as well. */
 export const RECHECK_BATCH = 20;
 const SHARED_MAX = 10_000;
 
-/** Bounds the due connections that are postponed because a call has just succeeded. */
+/** Maximum number of due connections that are postponed because a call has just succeeded. */
 const POSTPONED_MAX = 1_000;
 
-/** At most half a batch goes to one account. */
+/** Maximum number of considered connections; at most half a batch goes to one account. */
 const CONSIDERED_MAX = 1_000;
 
 export const REFRESH_BATCH = 20;
@@ -29,7 +29,7 @@ export const REFRESH_BATCH = 20;
 export interface ClaimedConnection extends CheckedConnection {
   /** Null for a registry server. */
   mcpUrl: string | null;
-  /** No credentials are sent to its URL, so one check serves all connections to it. */
+  /** True if the connection sends no credentials, so that one check serves all connections to its URL. */
   isShared: boolean;
   accountId: string;
 }
@@ -39,7 +39,7 @@ export interface DueToken extends CheckedConnection {
   dueAt: Date;
 }
 
-/** Names the tables of other modules, because entities are not shared. */
+/** Due rechecks. SQL names the tables of other modules, because entities are not shared. */
 @Injectable()
 export class RechecksRepository {
   constructor(

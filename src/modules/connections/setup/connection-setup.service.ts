@@ -233,7 +233,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return { view: await this.outcome(id, target, key.header), status: 200 };
   }
 
-  /** Shows success, or the form with the next link. */
+  /** Returns the page after a form: success, or the form with the next link. */
   private async outcome(id: string, before: SetupTarget, header: string): Promise<SetupView> {
     const row = await this.connectionsRepository.findForSetup(id);
     if (!row) throw SetupPageError.unknownLink();

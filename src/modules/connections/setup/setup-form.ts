@@ -30,7 +30,7 @@ export function keyIn(form: URLSearchParams): EnteredKey {
   return { header: text(keyFields.name) || DEFAULT_HEADER, value: text(keyFields.value) };
 }
 
-/** Keeps the entered name of the header, not the key. */
+/** Returns the fields for a key, with the entered name of the header but not the key. */
 export function keyFieldsFor({ header, value }: EnteredKey = NO_KEY): SetupField[] {
   const nameFault = {
     invalid: `“${header.slice(0, 40)}” cannot be the name of a header. It is one word, such as x-api-key.`,

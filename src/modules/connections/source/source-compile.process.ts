@@ -12,7 +12,7 @@ export interface SourceCompileRequest {
 
 export type SourceCompileAnswer = { code: string; isStateful: boolean } | { diagnostics: SourceDiagnostic[] };
 
-/** Every module can import these packages, bundled with their own dependencies. */
+/** Packages that every module can import, bundled with their own dependencies. */
 const PACKAGE = /^(?:zod|@modelcontextprotocol\/sdk)(?:\/|$)/;
 
 const PACKAGE_FILE = /\/node_modules\/(?:zod|@modelcontextprotocol\/sdk)\//;
@@ -62,7 +62,7 @@ async function bundle(request: SourceCompileRequest, isWithoutPackages: boolean)
 }
 
 /**
- * Allows only the module, and imports that exist when it runs. esbuild resolves the imports of packages itself: a call
+ * Returns a plugin that allows only the module, and imports that exist when it runs. esbuild resolves the imports of packages itself: a call
  * to this plugin for each of 240 files takes as long as bundling them.
  */
 function moduleOnly({ name, contents }: SourceCompileRequest, isWithoutPackages: boolean): Plugin {

@@ -26,24 +26,24 @@ import { requireSource } from '../core/connection-target.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import type { SourceCompileAnswer, SourceCompileRequest } from './source-compile.process.js';
 
-/** A module that bundles the MCP SDK and zod takes 1 s and 300 MB; 128 KB of other code need less. */
+/** Limits of a compilation. A module that bundles the MCP SDK and zod takes 1 s and 300 MB; 128 KB of other code need less. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 20_000 };
 
-/** Node and esbuild reserve it in addition to the heap. */
+/** Memory that Node and esbuild reserve in addition to the heap. */
 const RESERVED_MB = 512;
 
-/** Contains the script and its code in the sandbox. */
+/** Directory of the script and its code in the sandbox. */
 const CODE = 'dist/src';
 const SCRIPT = 'modules/connections/source/source-compile.process.js';
 
-/** Each namespace gets at most half of the compilations. */
+/** Maximum number of concurrent compilations, of which each namespace gets at most half. */
 const CONCURRENT_MAX = 2;
 const SLOT_WAIT_MS = 15_000;
 
-/** A file has about 1.4 MB; the least recently used are removed. */
+/** Maximum number of cached files of about 1.4 MB; the least recently used are removed. */
 const CACHED_MAX = 200;
 
-/** Part of every cache key: increment it when the compilation changes. */
+/** Version in every cache key: increment it when the compilation changes. */
 const VERSION = '2';
 
 @Injectable()

@@ -14,7 +14,7 @@ import { Connection } from '../core/connection.entity.js';
 import { InvalidSourceError } from '../core/connections.errors.js';
 import { SourceCompiler } from './source-compiler.service.js';
 
-/** Modules of connections have no secrets and no egress rules of their own. */
+/** Values of modules of connections, which have no secrets and no egress rules. */
 const NO_VALUES: ProgramValues = { secrets: {}, egressAllow: null };
 
 @AccountQuotas({

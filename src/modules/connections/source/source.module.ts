@@ -10,7 +10,7 @@ import { SourceCompiler } from './source-compiler.service.js';
 import { SourcePrograms } from './source-programs.js';
 import { SourceTransport } from './source-transport.js';
 
-/** The API compiles and calls modules, and hosts load them from here. */
+/** Modules of connections: the API compiles and calls them, and hosts load them. */
 @Module({})
 export class SourceModule {
   static readonly forRoles = roleModule((env) => ({

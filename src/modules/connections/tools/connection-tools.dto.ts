@@ -18,7 +18,7 @@ export const toolExample = {
   inputSchema: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
 };
 
-/** Fields not listed here pass unchanged (Spec 2.4). */
+/** A tool. Fields not listed here are forwarded unchanged (Spec 2.4). */
 @ApiAdditionalProperties(true)
 export class ToolDto {
   /** @example 'echo' */

@@ -40,10 +40,10 @@ const NAMESPACE_WAIT_MS = 5_000;
  */
 type ListedTool = JsonObject & { name: string; needsElicitation?: boolean };
 
-/** Some servers list a tool only to clients that they can ask for input. */
+/** Capabilities of pages: some servers list a tool only to clients that they can ask for input. */
 export const PAGE_CAPABILITIES = { elicitation: { form: {}, url: {} } };
 
-/** Undefined and null stand for all tools. */
+/** Names of granted tools; undefined and null stand for all tools. */
 type GrantedTools = readonly string[] | null | undefined;
 
 export interface RestToolCall {
@@ -52,7 +52,7 @@ export interface RestToolCall {
   path: string;
   /** JSON; empty means `{}`. */
   body: string;
-  /** Null stands for Slipway itself. */
+  /** The caller; null stands for Slipway itself. */
   caller: Caller | null;
   cancellation: Cancellation;
 }
@@ -261,7 +261,7 @@ async function nameOf(
   return match.tool.name;
 }
 
-/** Covers tools that the upstream did not list and that the caller was not granted, and names the most similar tool. */
+/** Returns the error for tools that the upstream did not list or the caller was not granted; it names the most similar tool. */
 function unknownTool(
   { catalog, owner: { target } }: ConnectionHandle,
   path: string,

@@ -13,7 +13,7 @@ import { TunnelMovedError } from './uplink.errors.js';
 
 type Send = (message: UplinkMessage) => void;
 
-/** Other processes use the tunnels of this one. */
+/** Routes by which other processes use the tunnels of this one. */
 @InternalController('internal/uplink/:connection/:tunnel')
 export class InternalUplinkController {
   /** Requests of local servers to clients of other processes, by id; each response is an internal request. */

@@ -38,7 +38,7 @@ const GRACE_MS = 2_000;
 export type UplinkRequest =
   | { kind: 'open'; timeoutMs: number }
   | {
-      /** The body is the params. */
+      /** A call, with the params as its body. */
       kind: 'request';
       timeoutMs: number;
       method: string;
@@ -46,15 +46,15 @@ export type UplinkRequest =
       wantsNotifications: boolean;
       profileKey: string | null;
       level?: string;
-      /** The caller can respond to requests of the local server. */
+      /** True if the caller can respond to requests of the local server. */
       canRespond: boolean;
     }
-  /** The body is the ListenFilter. */
+  /** Listens to notifications. The body is the ListenFilter. */
   | { kind: 'listen'; timeoutMs: number }
   /** Responds to the `client-request` message with this id. The body is the ClientAnswer. */
   | { kind: 'client-answer'; id: string };
 
-/** `text` is the unchanged message of the local server. */
+/** A message of the response; `text` is the unchanged message of the local server. */
 export type UplinkMessage =
   | { type: 'identity'; identity: UpstreamIdentity }
   | { type: 'notification'; method: string; text: string }
@@ -104,7 +104,7 @@ export class RemoteUplinkChannel implements Channel {
         if (message.type === 'notification') onNotification?.(message.text, message.method);
         if (message.type === 'client-request') void this.answerClientRequest(message, onRequest, answer);
         if (message.type !== 'reply') return undefined;
-        // Parsed again: its spans are not sent.
+        // The message is parsed again, since its spans are not sent.
         const head = parseMessage(message.text);
         const reply = head && replyTo(numericId(head.id) as number, message.text, head, 'legacy');
         if (!reply)
@@ -169,7 +169,7 @@ const unanswered: ClientAnswer = { error: { code: rpcCode.internalError, message
 
 class RemoteAnswer<T> {
   readonly value: Promise<T>;
-  /** Settles at the end of the response. Never rejects. */
+  /** Resolves at the end of the response, and never rejects. */
   readonly ended: Promise<void>;
   private readonly stream: MessageStream;
   private readonly timer: SilenceTimer;

@@ -5,18 +5,18 @@ import { UNREAD_BYTES_MAX, UplinkChannel, type FramePort } from '../../../mcp/cl
 import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import { boundExceeded } from '../../../platform/text/json-bounds.js';
 
-/** Slipway sends these codes of RFC 6455 section 7.4.1. */
+/** Codes of RFC 6455 section 7.4.1 that Slipway sends. */
 type CloseCode = 1001 | 1008 | 1011 | 1013;
 
-/** The peer has this time to confirm a close frame; then the socket is terminated. */
+/** Time for the other side to confirm a close frame; then the socket is terminated. */
 const CLOSE_MS = 2_000;
 
-/** A peer that does not respond to the first ping counts as ready after this time. */
+/** Time after which a local server that does not respond to the first ping is treated as ready. */
 const READY_MS_MAX = 1_000;
 
 const MB = 1024 * 1024;
 
-/** A smaller frame above the message limit fails its call, but the tunnel stays open. */
+/** Maximum size of a frame. A smaller frame above the message limit fails its call, but the tunnel stays open. */
 export const FRAME_BYTES_MAX = 4 * MESSAGE_BYTES_MAX;
 
 export class TunnelSocket implements FramePort {

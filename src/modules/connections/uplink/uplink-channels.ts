@@ -18,9 +18,9 @@ const MOVING_POLL_MS = 100;
 
 @Injectable()
 export class UplinkChannels implements ConnectionTransport<'uplink'>, OnModuleInit {
-  /** A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
+  /** Cached owners of tunnels. A new pairing is also published, and a process without the tunnel throws TunnelMovedError. */
   private readonly owners = new RowCache<TunnelOwner>((id) => this.uplinkTunnelsRepository.owner(id));
-  /** Until this time (`performance.now()`), calls without a tunnel wait for one. */
+  /** Time (`performance.now()`) until which calls without a tunnel wait for one. */
   private movingUntil = 0;
 
   constructor(

@@ -7,7 +7,7 @@ export class UplinkTunnel {
   @PrimaryColumn('uuid', { name: 'connection_id' })
   connectionId: string;
 
-  /** Valid while the process holds its lease of {@link epoch}. */
+  /** Process that holds the tunnel, while it holds its lease of {@link epoch}. */
   @Index('uplink_tunnels_process')
   @Column('uuid', { name: 'process_id' })
   processId: string;

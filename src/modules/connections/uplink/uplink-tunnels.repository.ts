@@ -22,13 +22,13 @@ export interface TunnelOwner {
 }
 
 export interface TunnelClaim {
-  /** The epoch of the claiming process is still valid. */
+  /** True while the epoch of the claiming process is valid. */
   isCurrent: boolean;
   /** The number of the new tunnel; null if another one is open, or the epoch is not valid. */
   tunnel: string | null;
 }
 
-/** Every statement names its tunnel, so that a replaced tunnel changes neither the row nor the status of the connection. */
+/** Rows of tunnels. Every statement names its tunnel, so that a replaced tunnel changes neither the row nor the status of the connection. */
 @Injectable()
 export class UplinkTunnelsRepository {
   constructor(private readonly database: DataSource) {}

@@ -39,12 +39,12 @@ import { SuspendedError } from '../../auth/auth.errors.js';
 declare module '../../../platform/queue/pub-sub.js' {
   interface Topics {
     'uplinks.paired': { id: string; tunnel: string };
-    /** A process stops: its local servers will pair with another one. */
+    /** Published when a process stops: its local servers pair with another one. */
     'uplinks.moving': { from: string };
   }
 }
 
-/** Other calls wait for the next tunnel. */
+/** Time for running calls to finish; other calls wait for the next tunnel. */
 const FINISH_MS = 5_000;
 const FINISH_POLL_MS = 50;
 
@@ -59,7 +59,7 @@ export interface Pairing {
   keyId: string;
   open?: OpenRequest;
   force: boolean;
-  /** To be called when the tunnel has closed or was not paired. */
+  /** Call this when the tunnel has closed or was not paired. */
   leave: () => void;
 }
 

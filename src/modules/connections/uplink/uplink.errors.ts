@@ -1,5 +1,5 @@
 import { Serializable } from '../../../platform/internal-http/error-codec.js';
 
-/** Nothing was sent to the local server. */
+/** The tunnel has moved to another process; nothing was sent to the local server. */
 @Serializable()
 export class TunnelMovedError extends Error {}

@@ -22,13 +22,13 @@ import { ConnectionReader } from '../core/connection-reader.js';
 
 const ws = lazyRequire<typeof Ws>('ws');
 
-/** Includes the form that older clients use. */
+/** Path of handshakes, including the form that older clients use. */
 const PATH = ['', 'connect', ':namespace', ':connectionId'];
 const OLDER_PATH = [...PATH, 'uplink'];
 
 const rule: AccessRule = { scope: 'connections:write', serves: true, ...ownConnections };
 
-/** Other paths return 404 for every valid key. */
+/** Rule of other paths, which return 404 for every valid key. */
 const missingRule: AccessRule = { scope: 'connections:read' };
 
 /**

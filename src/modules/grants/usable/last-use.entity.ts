@@ -30,7 +30,7 @@ export class LastUse {
   @Column('text')
   kind: CallOrigin['kind'];
 
-  /** No foreign key: it is a record. */
+  /** Kept as a record, without a foreign key. */
   @Column('uuid', { name: 'credential_id' })
   credentialId: string;
 

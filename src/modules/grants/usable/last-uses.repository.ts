@@ -15,7 +15,7 @@ export interface Use {
 export class LastUsesRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Skips a use where a newer one is stored, or the account or target no longer exists. */
+  /** Stores uses, except where a newer one is stored, or the account or target no longer exists. */
   async save(uses: Use[]): Promise<void> {
     for (const kind of ['connection', 'server'] as const) {
       const of = uses.filter(({ target }) => target.kind === kind);

@@ -14,13 +14,13 @@ export type UsableKind = (typeof usableKinds)[number];
 const openingRules = ['owner', 'member', 'grant'] as const;
 
 export class UsableQueryDto {
-  /** `mine`: of your own and of your organizations. `granted`: of others. `all`: both. */
+  /** `mine`: targets of your account and your organizations. `granted`: targets of others. `all`: both. */
   @ApiProperty({ enum: sections })
   @IsOptional()
   @IsIn(sections)
   section?: UsableSection = 'mine';
 
-  /** Occurs in the address, the title or the name of the owner, or its words in the description or the tools of the server. */
+  /** A text in the address, the title or the name of the owner, or words in the description or the tools of the server. */
   @IsOptional()
   @IsPrintable(255, 1)
   q?: string;
@@ -50,7 +50,7 @@ export class UsableQueryDto {
   cursor?: string;
 }
 
-/** The strongest one of several. */
+/** The strongest grant of the caller. */
 export class UsableGrantDto {
   /** @example '7c9e6679-7425-40de-944b-e07fc1f90ae7' */
   id: string;
@@ -66,53 +66,53 @@ export class UsableGrantDto {
   grantedBy?: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
-  /** Absent: it has no end. */
+  /** Time at which the grant expires. Absent: it does not expire. */
   expiresAt?: string;
 }
 
-/** Ignores what the key may do. */
+/** Access of the account, regardless of the scopes of the key. */
 export class UsableAccessDto {
   @ApiProperty({ enum: openingRules })
   rule: (typeof openingRules)[number];
   /** `call`, or `manage`, which includes it. */
   @ApiProperty({ enum: grantLevels })
   level: GrantLevel;
-  /** With `member`: the role in the organization that owns it. */
+  /** Role in the organization that owns the target, with `member`. */
   @ApiProperty({ enum: roles })
   role?: Role;
-  /** With `grant`. */
+  /** The grant, with `grant`. */
   grant?: UsableGrantDto;
   /** Number of the tools that grants open. Absent: all. */
   @ApiProperty({ type: 'integer' })
   tools?: number;
 }
 
-/** Names only the kind of the reason, without content of the MCP server. */
+/** Status of a connection, with the kind of the reason but without content of the MCP server. */
 export class UsableStatusDto {
   /**
-   * As `status.state` of the connection.
+   * The `status.state` of the connection.
    * @example 'connected'
    */
   state: string;
   /**
-   * As `status.reason` of the connection.
+   * The `status.reason` of the connection.
    * @example 'ok'
    */
   reason: string;
   /** @example '2026-11-20T10:15:00.000Z' */
   since: string;
-  /** As `status.setupUrl` of the connection: only for callers that can manage one that waits for a person. */
+  /** The `status.setupUrl` of a connection that waits for a user: only for callers that can manage it. */
   setupUrl?: string;
 }
 
 export class UsableWaitingDto {
-  /** All of them, whatever their state. */
+  /** Number of connections, whatever their state. */
   @ApiProperty({ type: 'integer' })
   connections: number;
-  /** Those that wait for a login: `auth_required`. */
+  /** Number of connections that wait for a login: `auth_required`. */
   @ApiProperty({ type: 'integer' })
   logins: number;
-  /** Those that wait for a value: `input_required`. */
+  /** Number of connections that wait for a value: `input_required`. */
   @ApiProperty({ type: 'integer' })
   values: number;
 }
@@ -130,7 +130,7 @@ export class UsableDto {
   namespace: string;
   /** Id of a connection; absent for other kinds. */
   connectionId?: string;
-  /** Absent for a namespace. */
+  /** Title of the target; absent for a namespace. */
   title?: string;
   /** Accounts that cannot manage a connection receive only a `data:` URL: another URL would reveal where its server runs. */
   iconUrl: string | null;
@@ -144,9 +144,9 @@ export class UsableDto {
   waiting?: UsableWaitingDto;
   /** Status of a connection; absent for other kinds. */
   status?: UsableStatusDto;
-  /** The operator suspended it, or its namespace: calls are refused. */
+  /** True if the operator suspended the target or its namespace: calls are rejected. */
   suspended?: true;
-  /** Absent before the first call. */
+  /** The last use; absent before the first call. */
   lastUse?: LastUseDto;
 }
 

@@ -12,10 +12,10 @@ import { usableStates, type UsableState } from './usable.types.js';
 export interface UsableFilter {
   section: UsableSection;
   accountId: string;
-  /** Null stands for all namespaces. */
+  /** Names of namespaces; null stands for all. */
   namespaces: string[] | null;
   q?: string;
-  /** An id or a name. */
+  /** Id or name of the owner. */
   owner?: string;
 }
 
@@ -32,14 +32,14 @@ const natural = (text: string) => `rtrim(${text}, '0123456789') COLLATE "C", len
 const orderOf = ([namespace, name, kind]: UsableKey) => `${natural(namespace)}, ${natural(name)}, ${kind} COLLATE "C"`;
 const ROW_ORDER = orderOf(['space', 'name', 'kind']);
 
-/** Times are ISO 8601. */
+/** A grant; times are in ISO 8601. */
 export interface UsableGrant {
   id: string;
   level: GrantLevel;
   tools: string[] | null;
   /** An account or organization; null for everybody. */
   subject: string | null;
-  /** Null after that account was deleted. */
+  /** Name of the account that granted access; null after its deletion. */
   grantedBy: string | null;
   createdAt: string;
   expiresAt: string | null;
@@ -48,15 +48,15 @@ export interface UsableGrant {
 export interface UsableRow extends IconOrigin, LastUseRow {
   kind: UsableKind;
   namespace: string;
-  /** The part of its address after the slash, or ''. */
+  /** The part of the address after the slash, or ''. */
   name: string;
   title: string | null;
   ownerId: string;
   ownerName: string;
   isOwn: boolean;
-  /** Null unless an organization owns the row. */
+  /** Role in the organization that owns the target; null without an organization. */
   role: Role | null;
-  /** The strongest first; null without any. */
+  /** Grants, strongest first; null without any. */
   grants: UsableGrant[] | null;
   /** Set only for a `namespace`. */
   connections: number | null;
@@ -67,7 +67,7 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   state: string | null;
   reason: string | null;
   since: Date | null;
-  /** The setup page of a connection uses it. */
+  /** Id of the row, which the setup page of a connection uses. */
   id: string | null;
   setupEpoch: number | null;
   serverInfo: ServerInfo | null;
@@ -77,7 +77,7 @@ export interface UsableRow extends IconOrigin, LastUseRow {
 export class UsableRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Uses natural order. One statement selects the page by names, then reads the other columns. */
+  /** Lists targets in natural order. One statement selects the page by names, then reads the other columns. */
   list(filter: UsableFilter, { state, after, limit }: UsablePage): Promise<UsableRow[]> {
     const { tables, account, values, add } = this.find(filter);
     // A namespace has a row for each state of its connections, and each row counts all of them.

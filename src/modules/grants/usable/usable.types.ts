@@ -1,3 +1,3 @@
-/** The order is that in which rows are counted. */
+/** States, in the order in which rows are counted. */
 export const usableStates = ['needs', 'works', 'broken', 'unused'] as const;
 export type UsableState = (typeof usableStates)[number];

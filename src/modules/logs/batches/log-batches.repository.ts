@@ -41,13 +41,13 @@ const WAITING = `
   SELECT count(*)::integer AS batches, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 AS "oldestSeconds"
     FROM log_batches`;
 
-/** Limited in size and redacted. */
+/** A batch of records, limited in size and redacted. */
 export interface LogBatch {
   serverId: string;
   invocations: Invocation[];
 }
 
-/** The age of the oldest batch is in seconds, and 0 without one. */
+/** Waiting batches; the age of the oldest is in seconds, 0 without one. */
 export interface WaitingBatches {
   batches: number;
   oldestSeconds: number;

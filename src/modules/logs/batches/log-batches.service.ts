@@ -24,7 +24,7 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { LogsQueue } from './logs.queue.js';
 import { StorageSpace } from '../../../platform/blobs/storage-space.js';
 
-/** A client retries a request that found no room. */
+/** Time after which a client retries a request that found no room. */
 const RETRY_AFTER_SECONDS = 5;
 
 @Injectable()

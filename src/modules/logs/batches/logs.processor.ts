@@ -10,7 +10,7 @@ import { LogBatchesRepository } from './log-batches.repository.js';
 import { publishIngested } from '../store/ingested.js';
 import { LOGS_QUEUE } from './logs.queue.js';
 
-/** Postgres does most of the work. */
+/** Number of concurrent writers; Postgres does most of the work. */
 const WRITERS = 2;
 
 /**

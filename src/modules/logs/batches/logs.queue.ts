@@ -10,7 +10,7 @@ export const LOGS_QUEUE = 'logs';
 
 export const SWEEP_EVERY_MS = 5_000;
 
-/** One job of this process writes the batches of this period. */
+/** Period whose batches one job of this process writes. */
 const WINDOW_MS = 500;
 
 /**

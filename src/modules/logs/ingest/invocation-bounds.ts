@@ -12,10 +12,10 @@ import {
 /** Records in a request, and lines and exceptions of one invocation; the earliest are stored. */
 export const ENTRIES_MAX = 1_000;
 
-/** Characters of a string. Payloads are cut where they are created. */
+/** Maximum number of characters of a string. Payloads are cut where they are created. */
 const TEXT_CHARS_MAX = 8_192;
 
-/** Total characters of the messages of one invocation; hosted code has a lower limit. */
+/** Maximum total characters of the messages of one invocation; hosted code has a lower limit. */
 const MESSAGES_CHARS_MAX = 1024 * 1024;
 
 /** Characters read beyond the limit before redaction, to recognize a credential across the cut. */

@@ -3,7 +3,7 @@ import type { ConnectionCall, Invocation } from '../invocation.types.js';
 /** A part of the server's or the connection's view of an invocation. */
 export type LogPart = Invocation | ConnectionCall;
 
-/** Characters that wait for the database; one owner gets at most a quarter. More is dropped and counted. */
+/** Maximum number of characters that wait for the database, of which one owner gets at most a quarter. More is dropped and counted. */
 export const WAITING_CHARS_MAX = 64 * 1024 * 1024;
 
 /** Characters that are merged in one turn of the event loop: about 1 ms of work. */

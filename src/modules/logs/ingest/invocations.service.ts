@@ -23,13 +23,13 @@ import { mergeCall, mergeInvocation } from './invocation-bounds.js';
 import { CHARS_AT_ONCE, InvocationBuffer, type PendingInvocation } from './invocation-buffer.js';
 import { StorageSpace } from '../../../platform/blobs/storage-space.js';
 
-/** Before a flush, so that parts of one invocation, and several invocations, are written together. */
+/** Delay of a flush, so that parts of one invocation, and several invocations, are written together. */
 const FLUSH_AFTER_MS = 500;
 
-/** Before a batch that was not written is written again. */
+/** Delay before a failed batch is written again. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Characters of the rows of one batch, unless a single row has more. */
+/** Maximum number of characters in the rows of one batch, unless a single row has more. */
 const BATCH_CHARS_MAX = 512 * 1024;
 
 const LAST_FLUSH_MS_MAX = 5_000;

@@ -3,15 +3,15 @@ import { DAY_MS, dayOf, DURATION_POWER, HOUR_MS, leastIdAt } from '../store/invo
 import type { CallFilter } from '../invocation.types.js';
 import { ID_SLACK_MS } from '../ingest/ingest-limits.js';
 
-/** The highest power is more than a year in milliseconds. */
+/** Number of powers of two; the highest is more than a year in milliseconds. */
 const DURATION_POWERS = 40;
 
 export interface InvocationQuery extends CallFilter {
-  /** Older than the invocation with this id. */
+  /** Id of an invocation; only older ones match. */
   before?: string;
   method?: string;
   minDurationMs?: number;
-  /** The repository looks the ids up: Postgres estimates the rows of a known id. */
+  /** Ids of callers, which the repository looks up: Postgres estimates the rows of a known id. */
   callerIds?: string[];
 }
 
@@ -20,7 +20,7 @@ export interface Condition {
   values: unknown[];
 }
 
-/** The end is exclusive. */
+/** A range of times, whose end is exclusive. */
 export interface TimeRange {
   from: Date;
   to: Date;
@@ -49,7 +49,7 @@ export function wholeHoursOf({ from, to, before }: InvocationQuery, range: TimeR
   return before === undefined && first < last ? { from: new Date(first), to: new Date(last) } : { from: end, to: end };
 }
 
-/** Compares the times of the records; the times of ids differ by up to a minute. */
+/** Returns the SQL condition of a query. It compares the times of the records; the times of ids differ by up to a minute. */
 export function condition(serverId: string, query: InvocationQuery): Condition {
   const values: unknown[] = [serverId];
   const parts = ['server_id = $1'];

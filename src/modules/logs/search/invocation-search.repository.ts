@@ -21,10 +21,10 @@ import { DAY_MS, dayOf, dayOfId, HOUR_MS, searchRanges, type IndexedRange } from
 import { PartitionsRepository } from '../store/partitions.repository.js';
 import { condition, part, rangeOf, wholeHoursOf, type InvocationQuery } from './invocation-query.js';
 
-/** If a filter has more matches, `totalIsExact` is false. */
+/** Number of matches of a filter above which `totalIsExact` is false. */
 const TOTAL_MAX = 10_000;
 
-/** Read first, without the search index: enough to find 1,000 matches if every fourth has the word. */
+/** Number of invocations read first, without the search index: enough to find 1,000 matches if every fourth has the word. */
 const NEAREST_MAX = 4_000;
 
 const CALLS_MAX = 1_000;
@@ -36,16 +36,16 @@ class SearchTooLongError extends errorOf('timeout') {}
 
 const QUERY_CANCELED = '57014';
 
-/** `method` is null while only later parts have arrived. */
+/** A found invocation; `method` is null while only later parts have arrived. */
 export type FoundInvocation = Omit<Invocation, 'serverId' | 'at' | 'caller'> & { at: Date; caller: NamedCaller | null };
 
-/** The version changes when a part is added to the server's view. */
+/** Version of an invocation, which changes when a part is added to the server's view. */
 export interface InvocationVersion {
   id: string;
   version: number;
 }
 
-/** Covers API keys, apps authorized by OAuth, and browsers. */
+/** Returns the SQL of the name of an API key, an app authorized by OAuth, or a browser. */
 const credentialName = (id: string) => `coalesce((SELECT name FROM api_keys WHERE id = ${id}),
     (SELECT client_name FROM as_grants WHERE id = ${id}),
     (SELECT concat_ws(' on ', 'browser', substring(agent FROM '(?:Windows|Android|iPhone|iPad|Mac OS|CrOS|Linux(?!; Android))'))

@@ -37,11 +37,11 @@ export class InvocationFilterDto {
 }
 
 export class RuntimeLogQueryDto extends InvocationFilterDto {
-  /** From this time on: ISO 8601 or `YYYY-MM-DD HH:MM:SS`, UTC without a time zone. */
+  /** Only records from this time on: ISO 8601 or `YYYY-MM-DD HH:MM:SS`, UTC without a time zone. */
   @IsTime()
   from?: Date;
 
-  /** Before this time. */
+  /** Only records before this time. */
   @IsTime()
   to?: Date;
 
@@ -54,7 +54,7 @@ export class RuntimeLogQueryDto extends InvocationFilterDto {
 export class InvocationRequestDto {
   /** The HTTP method; empty while it is unknown. */
   method: string;
-  /** Without its query. */
+  /** The URL without its query. */
   url: string;
 }
 
@@ -81,7 +81,7 @@ export class InvocationDurationDto {
 }
 
 export class InvocationLineDto {
-  /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  /** Time as `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
   /**
    * The same time with its zone and milliseconds.
@@ -94,7 +94,7 @@ export class InvocationLineDto {
 }
 
 export class InvocationExceptionDto {
-  /** `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  /** Time as `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
   /**
    * The same time with its zone and milliseconds.
@@ -113,7 +113,7 @@ export class InvocationPayloadDto {
 
 export class InvocationDto {
   id: string;
-  /** When the request came: `YYYY-MM-DD HH:MM:SS`, in UTC. */
+  /** Time of the request: `YYYY-MM-DD HH:MM:SS`, in UTC. */
   timestamp: string;
   /**
    * The same time with its zone and milliseconds.
@@ -136,11 +136,11 @@ export class InvocationDto {
   /** Number of lines and exceptions that were dropped because there were too many. */
   @ApiProperty({ type: 'integer' })
   leftOut: number;
-  /** Only if the server's owner enabled it. */
+  /** Arguments and result, only if the server's owner enabled this. */
   payload?: InvocationPayloadDto;
 }
 
-/** Newest first. */
+/** Invocations, newest first. */
 export class RuntimeLogDto {
   invocations: InvocationDto[];
   /** Number of matches. With a filter other than time counted up to 10,000. */
@@ -160,6 +160,6 @@ export class AcceptedInvocationsDto {
   /** Number of accepted records; they are listed within seconds. */
   @ApiProperty({ type: 'integer' })
   accepted: number;
-  /** Their ids, in the order of the request. */
+  /** Ids of the records, in the order of the request. */
   ids: string[];
 }

@@ -30,7 +30,7 @@ const failed = {
 
 export const runtimeLogExample = { invocations: [failed], total: 1, totalIsExact: true, leftOut: 0 };
 
-/** All members are optional. */
+/** Schema of a sent record, whose fields are all optional. */
 const sentInvocation: SchemaObject = {
   type: 'object',
   properties: {

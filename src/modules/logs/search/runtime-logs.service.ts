@@ -21,7 +21,7 @@ export class RuntimeLogsService {
     private readonly accountLimitsService: AccountLimitsService,
   ) {}
 
-  /** Includes all invocations that this process has recorded. @throws SearchTooLongError, NoSlotError */
+  /** Lists invocations, including all that this process has recorded. @throws SearchTooLongError, NoSlotError */
   async list(server: ServerRef, { limit = 20, ...query }: RuntimeLogQueryDto): Promise<RuntimeLogDto> {
     await this.invocationsService.settle();
     const { invocations, ...totals } = await this.invocationSearchRepository.find(server.id, query, limit);

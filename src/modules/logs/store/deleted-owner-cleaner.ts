@@ -43,7 +43,7 @@ export class DeletedOwnerCleaner implements OnApplicationBootstrap, OnModuleDest
     this.isStopping = true;
   }
 
-  /** Clears all that is due, after a running sweep. */
+  /** Clears all due owners, after a running sweep. */
   async sweep(): Promise<void> {
     await this.work?.run();
   }

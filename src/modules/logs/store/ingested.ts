@@ -7,7 +7,7 @@ declare module '../../../platform/queue/pub-sub.js' {
   }
 }
 
-/** Servers per message: a NOTIFY of Postgres has at most 8,000 bytes. */
+/** Maximum number of servers per message: a NOTIFY of Postgres has at most 8,000 bytes. */
 const SERVERS_MAX = 100;
 
 /** Announces new invocations of servers to the live streams of their logs in all processes. */

@@ -28,12 +28,12 @@ const CALL_BYTES = 700;
 const ENTRY_BYTES = 60;
 
 export interface WriteResult {
-  /** Parts in total, and those whose id and owner can be stored. */
+  /** Number of all parts, and of those whose id and owner can be stored. */
   all: number;
   storable: number;
   /** The storable parts of accounts that can still write today. */
   valid: (Invocation | ConnectionCall)[];
-  /** How many of these Postgres rejected. */
+  /** Number of valid parts that Postgres rejected. */
   rejected: number;
 }
 
@@ -137,7 +137,7 @@ export class InvocationStore {
     return [...byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Leaves out the parts of accounts that cannot write more today. */
+  /** Returns the parts of accounts that can still write today. */
   private async withinShare<Part extends Invocation | ConnectionCall>(
     table: 'servers' | 'connections',
     parts: Part[],
@@ -156,7 +156,7 @@ export class InvocationStore {
     return full.size === 0 ? parts : parts.filter((part) => !full.has(ownerOf(part)));
   }
 
-  /** Halves a failing batch until the rows that cause the error are alone. @returns their number */
+  /** Inserts valid rows: halves a failing batch until the rows that cause the error are alone. @returns the number of these rows */
   private async insertValid<Part extends { id: string }>(
     parts: Part[],
     insert: (parts: Part[]) => Promise<void>,

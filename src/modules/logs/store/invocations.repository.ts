@@ -19,13 +19,13 @@ import { ENTRIES_MAX } from '../ingest/invocation-bounds.js';
 import { answeredErrors, type ConnectionCall, type Invocation } from '../invocation.types.js';
 import { dayOfId, HOUR_MS } from './invocation-days.js';
 
-/** Jobs that can add to one row. */
+/** Maximum number of jobs that can add to one row. */
 const JOBS_MAX = 200;
 
-/** Characters of an invocation that search reads. */
+/** Maximum number of characters of an invocation that search reads. */
 export const SEARCH_CHARS_MAX = 65_536;
 
-/** Rows per statement: longer statements would hold their locks for too long. */
+/** Maximum number of rows per statement: longer statements would hold their locks for too long. */
 const CLEAR_MAX = 5_000;
 
 /** Time until a row that was being inserted during the deletion is visible: an insert takes at most 35 s. */
@@ -45,7 +45,7 @@ export interface DeletedOwner {
   isLast: boolean;
 }
 
-/** Both rows have the part with `method`: servers elsewhere can send a record again. */
+/** SQL condition that both rows have the part with `method`: servers elsewhere can send a record again. */
 const IS_REPEATED = 'stored.method IS NOT NULL AND excluded.method IS NOT NULL';
 
 /**

@@ -21,12 +21,12 @@ import { InvocationsRepository } from './invocations.repository.js';
 import { PartitionsRepository, type LogPartition, type SearchIndex } from './partitions.repository.js';
 import { deletionTime } from '../../../platform/database/deletion-time.js';
 
-/** A busy day gets its next index this soon. */
+/** Interval of maintenance, after which a busy day gets its next index. */
 const EVERY_MS = 60_000;
 
 const DAYS_AHEAD = 2;
 
-/** Any constant. Its holder drops partitions and builds indexes. */
+/** Number of the advisory lock, an arbitrary constant. Its holder drops partitions and builds indexes. */
 const MAINTENANCE_LOCK = 7_265_018;
 
 /** Limit of waiting for a lock; the next run retries. */
@@ -78,7 +78,7 @@ export class PartitionMaintenance implements OnApplicationBootstrap, OnModuleDes
     });
   }
 
-  /** Does the work that is due. @param now for tests */
+  /** Performs the due maintenance. @param now for tests */
   async run(now = Date.now()): Promise<void> {
     if (this.isStopping) return;
     for (let ahead = 0; ahead <= DAYS_AHEAD; ahead += 1)

@@ -6,13 +6,13 @@ import { DAY_MS, dayOf, DURATION_POWER, leastIdAt, partitionOf, type IndexedRang
 
 export interface LogPartition {
   name: string;
-  /** `YYYY-MM-DD` */
+  /** Day as `YYYY-MM-DD`. */
   day: string;
-  /** With indexes. */
+  /** Size with indexes. */
   bytes: number;
-  /** Estimate of Postgres; 0 if there is none. */
+  /** Number of rows, estimated by Postgres; 0 without an estimate. */
   rows: number;
-  /** False if it is detached, because its removal was interrupted. */
+  /** False if the partition is detached, because its removal was interrupted. */
   attached: boolean;
   /** True if detaching it was interrupted; its rows are still visible. */
   detaching: boolean;
@@ -21,7 +21,7 @@ export interface LogPartition {
 /** The name of the index states its range. */
 export interface SearchIndex extends IndexedRange {
   name: string;
-  /** False if its build was interrupted. */
+  /** False if the build of the index was interrupted. */
   isValid: boolean;
 }
 
@@ -52,7 +52,7 @@ const SEARCH_INDEXES = `
 const INDEXED = `gin (server_id, search_text gin_trgm_ops, caller_account, caller_id, outcome, tool_name, rpc_method,
                       (${DURATION_POWER}))`;
 
-/** A build uses one core and this memory. */
+/** Settings of a build, which uses one core and this memory. */
 const BUILD_SETTINGS = `SET maintenance_work_mem = '256MB'; SET max_parallel_maintenance_workers = 0`;
 
 @Injectable()

@@ -6,10 +6,10 @@ import type { InvocationQuery } from '../search/invocation-query.js';
 import type { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { toInvocationDto } from '../search/runtime-logs.service.js';
 
-/** Messages are lost while the queue's store is unavailable. */
+/** Interval of polls, since messages are lost while the queue's store is unavailable. */
 const POLL_MS = 5_000;
 
-/** The interval applies however busy the server is. */
+/** Minimum interval of queries, however busy the server is. */
 const QUERY_EVERY_MS = 1_000;
 
 /** Age up to which invocations are sent, or sent again after parts are added: longer than any call. */
@@ -21,7 +21,7 @@ export interface Followed {
   serverId: string;
   query: InvocationQuery;
   limit: number;
-  /** `Last-Event-ID` of a client that reconnects. */
+  /** The `Last-Event-ID` of a client that reconnects. */
   after?: string;
   check: () => Promise<void>;
 }

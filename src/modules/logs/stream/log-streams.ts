@@ -8,7 +8,7 @@ import { Metrics } from '../../../platform/telemetry/metrics.js';
 import { InvocationSearchRepository } from '../search/invocation-search.repository.js';
 import { LogStream, type Followed } from './log-stream.js';
 
-/** Each stream costs up to one small query per second. */
+/** Maximum number of streams; each takes up to one small query per second. */
 const STREAMS_EACH_MAX = 10;
 const STREAMS_MAX = 200;
 

@@ -2,7 +2,7 @@ import { IsOptional, IsString } from 'class-validator';
 
 /** The query of the redirect from an authorization server (RFC 6749 section 4.1.2, RFC 9207). */
 export class CallbackQueryDto {
-  /** Identifies the authorization. */
+  /** The state, which identifies the authorization. */
   @IsOptional()
   @IsString()
   state?: string;
@@ -22,7 +22,7 @@ export class CallbackQueryDto {
   @IsString()
   error?: string;
 
-  /** The error in words. */
+  /** Description of the error. */
   @IsOptional()
   @IsString()
   error_description?: string;

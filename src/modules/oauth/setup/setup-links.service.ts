@@ -47,7 +47,7 @@ export class SetupLinksService implements OnModuleInit {
   }
 
   /**
-   * Rights are at most 5 s old.
+   * Returns true if a user can open the link; rights are at most 5 s old.
    *
    * @param mayUse asks the owner of the page
    */

@@ -102,7 +102,7 @@ export class SetupPageService {
     return isForClient(body);
   }
 
-  /** Rethrows errors that no form helps with. */
+  /** Returns the form after an error, and rethrows errors that no form can correct. */
   private async formAfter({ owner, form }: AuthorizationOffer, error: unknown): Promise<FormView> {
     if (error instanceof OAuthClientNeededError) {
       const client = await this.clientRequestAt(owner, error.issuer);

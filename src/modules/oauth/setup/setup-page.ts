@@ -15,10 +15,10 @@ import type { PreregisteredClient } from '../credentials.types.js';
 
 const clientFields = { issuer: 'client.issuer', id: 'client.id', secret: 'client.secret' } as const;
 
-/** RFC 6749 appendix A.1 and A.2. */
+/** Visible characters of RFC 6749 appendix A.1 and A.2. */
 const VISIBLE = /^[\x20-\x7e]*$/;
 
-/** Null keeps the stored client. */
+/** A submitted client; null keeps the stored one. */
 type SubmittedClient = { client: PreregisteredClient | null } | { fault: string };
 
 /**
@@ -116,7 +116,7 @@ ${identity(view)}`,
 
 const ENTER_AGAIN = 'Enter it again: it is not shown here.';
 
-/** Browsers must not fill in or correct these inputs. */
+/** Attributes of inputs that browsers must not fill in or correct. */
 const PLAIN = html`autocomplete="off" spellcheck="false"`;
 
 /** Renders inputs for a client. They include the issuer: a client is stored only for the server that this page named. */
@@ -156,7 +156,7 @@ function inputOf(field: SetupField, index: number): Html {
   });
 }
 
-/** Keeps the entered values except those of secret fields. An emptied field shows its default, which applies. */
+/** Returns the page with the entered values, except those of secret fields. An emptied field shows its default, which applies. */
 export function withEntered(view: SetupView, form: URLSearchParams): SetupView {
   if (view.kind !== 'form') return view;
   const entered = (name: string) => form.get(name)?.replaceAll('\r\n', '\n').trim() ?? '';

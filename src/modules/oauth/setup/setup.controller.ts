@@ -103,7 +103,7 @@ export class SetupController {
     }
   }
 
-  /** The target of a link. @throws SetupPageError, including when its holder can no longer use it */
+  /** Returns the target of a link. @throws SetupPageError, including when its holder can no longer use it */
   private async open(pageOwner: SetupPageOwner<unknown>, link: SetupLink): Promise<unknown> {
     const row = await pageOwner.open(link);
     const isOpen = await this.setupLinksService.isOpenTo(link.holder, (person) => pageOwner.mayUse(row, person));
@@ -112,7 +112,7 @@ export class SetupController {
   }
 
   /**
-   * False if the user must sign in first.
+   * Returns false if the user must sign in first.
    *
    * @throws SetupPageError if the browser is signed in as another account
    */
@@ -124,7 +124,7 @@ export class SetupController {
     return person !== null;
   }
 
-  /** Shows a page if there is no app, or a step remains. */
+  /** Redirects to the app, or shows a page if there is no app, or a step remains. */
   private finish(
     page: Pick<PublicPageRequest, 'cookies'>,
     link: SetupLink | Pick<SetupLink, 'id'>,
@@ -158,10 +158,10 @@ export class SetupController {
 
 type ShownAnswer = Extract<SetupAnswer, { view: SetupView }>;
 
-/** Cookies hold 4,096 bytes. */
+/** Maximum length of a return address: cookies hold 4,096 bytes. */
 const RETURN_CHARS_MAX = 2_000;
 
-/** An address of an app, or of one of our pages, to which the browser can return; null for any other value. */
+/** Returns an address of an app, or of one of our pages, to which the browser can return; null for any other value. */
 function allowedReturn(env: Env, value: unknown): string | null {
   const isGiven = typeof value === 'string' && value !== '' && value.length <= RETURN_CHARS_MAX;
   const url = isGiven ? parseUrl(value, `${env.baseUrl}/`) : null;
@@ -173,7 +173,7 @@ function isOwnPage({ baseUrl }: Env, url: string): boolean {
   return url.startsWith(new URL(`${baseUrl}/ui/`).href);
 }
 
-/** The cookie survives the redirect to an authorization server. */
+/** Returns a cookie that survives the redirect to an authorization server. */
 function returnCookie(linkId: string, returnUrl: string): OwnCookie {
   return setupCookie(`${linkId}-return`, Buffer.from(returnUrl).toString('base64url'));
 }

@@ -21,7 +21,7 @@ export interface LinkHolder {
   keyId: string;
   /** `accounts.logins_epoch` at issue: the link is invalid once the account's sign-ins are revoked. */
   loginsEpoch: number;
-  /** The link opens only in a browser that is signed in as the account. */
+  /** True for a link that opens only in a browser that is signed in as the account. */
   needsSignIn?: boolean;
 }
 
@@ -37,13 +37,13 @@ export function linkHolderOf(reader: ErrorReader, namespace: string): LinkHolder
   return isManager && keyId !== ANONYMOUS.keyId ? { accountId, keyId, loginsEpoch } : null;
 }
 
-/** `Row` is the result of {@link open}, and the input of the others. */
+/** The owner of setup pages. `Row` is the result of {@link open}, and the input of the other methods. */
 export interface SetupPageOwner<Row> {
   /** Reads the row behind a link whose signature is valid. @throws SetupPageError if the link was used or no longer exists */
   open(link: Pick<SetupLink, 'id' | 'epoch'>): Promise<Row>;
-  /** Asks whether the account of a link, with all its rights, can `manage` the target of the link. */
+  /** Returns true if the account of a link, with all its rights, can `manage` the target of the link. */
   mayUse(row: Row, person: Person): Promise<boolean>;
-  /** Changes nothing: programs follow links too. @throws SetupPageError */
+  /** Returns the page without changing anything, since programs also follow links. @throws SetupPageError */
   view(row: Row): Promise<SetupView>;
   /**
    * @param form empty for a page with a button only
@@ -54,7 +54,7 @@ export interface SetupPageOwner<Row> {
   submit(row: Row, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer>;
 }
 
-/** The key is the kind in the link. */
+/** Owners by the kind in the link. */
 export const pageOwners = {
   authorizations: Symbol('SetupPageOwner of authorizations'),
   connections: Symbol('SetupPageOwner of connections'),
@@ -76,7 +76,7 @@ export interface SetupMessage {
   note?: string;
 }
 
-/** The page is shown after an authorization or working values were stored. */
+/** The page after an authorization or working values were stored. */
 export interface SetupResult extends PageServer {
   kind: 'authorized' | 'connected';
 }
@@ -90,7 +90,7 @@ export interface PageServer {
   /** The server's own name: as it reports it, as the registry displays it, or from its metadata. */
   title?: string;
   description?: string;
-  /** One of our icons, or a `data:` URL. */
+  /** URL of one of our icons, or a `data:` URL. */
   iconUrl?: string;
 }
 
@@ -120,16 +120,16 @@ export function authorizeView(
 export interface AuthorizeView extends PageServer {
   kind: 'authorize';
   issuerHost: string;
-  /** Not always the issuer's own host. */
+  /** Host of the sign-in, not always the issuer's own host. */
   signInHost: string;
   scopes: string[];
   /** The owner's choice; absent for owners other than connections. */
   chosen?: { issuer?: string; clientId?: string };
-  /** Absent if the button posts to the address of the page. */
+  /** Epoch in the address of the button; absent if it posts to the address of the page. */
   epoch?: number;
 }
 
-/** Contains no stored value and no secret. */
+/** A form without stored values and secrets. */
 export interface FormView extends PageServer {
   kind: 'form';
   epoch: number;
@@ -137,7 +137,7 @@ export interface FormView extends PageServer {
   fields: SetupField[];
   /** Set only where the user must enter a client. */
   client: ClientRequest | null;
-  /** Concerns the form as a whole; null without an error. */
+  /** The error of the form as a whole; null without one. */
   fault: string | null;
   note?: string;
 }
@@ -154,7 +154,7 @@ export interface SetupField {
   isSecret: boolean;
   /** The only allowed values; null for any. */
   allowed: string[] | null;
-  /** The control is used where any value is allowed; `lines` is for long text. */
+  /** Control of a field in which any value is allowed; `lines` is for long text. */
   control: 'line' | 'lines' | 'number' | 'integer' | 'date' | 'email' | 'url';
   limits: Partial<Record<'min' | 'max' | 'minlength' | 'maxlength', number>>;
   /** The form shows it where no value is stored; undefined without one and for a secret. */
@@ -167,7 +167,7 @@ export interface SetupField {
 }
 
 export interface ClientRequest {
-  /** The issuer is spelt as in the metadata of the authorization server. */
+  /** Issuer, spelt as in the metadata of the authorization server. */
   issuer: string;
   redirectUri: string;
   /**

@@ -59,7 +59,7 @@ export interface ConfigPlace {
 }
 
 export interface ConfigField {
-  /** The names lead from the root to the value; only nested objects have more than one. */
+  /** Names from the root to the value; only nested objects have more than one. */
   path: string[];
   /** `json` for arrays, objects and mixed types. */
   type: 'string' | 'number' | 'integer' | 'boolean' | 'json';
@@ -77,7 +77,7 @@ export interface ConfigField {
   root: ConfigSchema;
 }
 
-/** Other keywords need the whole schema's validator. */
+/** Keywords of plain fields; others need the validator of the complete schema. */
 const PLAIN = new Set([
   ...['type', 'properties', 'required', 'enum', 'default', 'title', 'description', 'examples', 'x-from', 'x-to'],
   ...['$schema', '$id', '$comment', 'deprecated', 'readOnly', 'writeOnly', 'additionalProperties'],
@@ -211,7 +211,7 @@ export function mapConfig(
   return faultsTogether(schema, fields, values, namespaceId).then((together) => ({ ...mapped, faults: together }));
 }
 
-/** Lengths, ranges, patterns, formats and conditions need the whole schema. */
+/** Checks lengths, ranges, patterns, formats and conditions, which need the complete schema. */
 async function faultsTogether(
   schema: string,
   fields: readonly ConfigField[],

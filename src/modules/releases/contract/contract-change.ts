@@ -17,7 +17,7 @@ interface LineContext {
 export const contractSummaries = ['none', ...changeLevels] as const;
 export type ContractSummary = (typeof contractSummaries)[number];
 
-/** The changes come with a release that became current, or are found by a rescan. */
+/** Finders of changes: a release that became current, or a rescan. */
 export const contractFinders = ['release', 'rescan'] as const;
 export type ContractFinder = (typeof contractFinders)[number];
 
@@ -28,7 +28,7 @@ export interface ContractChange {
   tool: string | null;
   /** The location in the tool, `inputSchema.city`, or another item, `prompts.review`. Null for a whole tool. */
   path: string | null;
-  /** Shown after tool and path. */
+  /** Message that is shown after tool and path. */
   message: string;
 }
 

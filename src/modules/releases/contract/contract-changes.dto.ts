@@ -26,7 +26,7 @@ export class ContractChangeDto {
    */
   tool: string | null;
   /**
-   * The place in the tool, the resource or prompt, or the finding of the security check. Null for a whole tool.
+   * The location in the tool, the resource or prompt, or the finding of the security check. Null for a complete tool.
    * @example 'inputSchema.city'
    */
   path: string | null;
@@ -50,7 +50,7 @@ export class ContractVersionDto {
   @ApiProperty({ enum: contractFinders, example: 'release' })
   foundBy: ContractFinder;
   /**
-   * When the release became current, or when the rescan found the changes.
+   * Time at which the release became current, or the rescan found the changes.
    * @example '2026-11-20T10:15:04.000Z'
    */
   at: string;

@@ -95,7 +95,7 @@ function outputChanges(old: unknown, now: unknown): Omit<ContractChange, 'tool'>
     : [{ kind: 'output_schema_added', level: 'compatible', path, message: 'An output schema was added.' }];
 }
 
-/** Models follow these strings, so their changes are risky. */
+/** Returns changes of strings, which are risky because models follow them. */
 function textChanges(old: JsonObject, now: JsonObject): Pick<ContractChange, 'kind' | 'level' | 'message'>[] {
   const rules = [
     ['description', 'description_changed', 'Its description changed, which models read.'],

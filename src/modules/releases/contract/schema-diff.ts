@@ -3,7 +3,7 @@ import { resolveRef } from '../../../platform/json-schema/references.js';
 import { quote } from '../../../platform/text/quoted.js';
 import type { ChangeLevel } from './contract-change.js';
 
-/** Callers send input and read output. */
+/** Direction of a schema: callers send input and read output. */
 export type Direction = 'input' | 'output';
 
 export interface SchemaChange {
@@ -18,7 +18,7 @@ const levels = {
   added: { input: 'compatible', output: 'compatible' },
   required_added: { input: 'breaking', output: 'compatible' },
   removed: { input: 'risky', output: 'breaking' },
-  // Removed from a closed object, which rejects callers that still send it.
+  // The property was removed from a closed object, which rejects callers that still send it.
   refused: { input: 'breaking', output: 'breaking' },
   now_required: { input: 'breaking', output: 'compatible' },
   now_optional: { input: 'compatible', output: 'breaking' },
@@ -44,7 +44,7 @@ export const schemaChangeKinds = Object.keys(levels) as SchemaChangeKind[];
 const PLACES_MAX = 2_000;
 const DEPTH_MAX = 16;
 
-/** Members that use up another place. */
+/** Number of members that use up another place. */
 const ENTRIES_OF_PLACE = 100;
 
 const CHANGES_MAX = 1_000;

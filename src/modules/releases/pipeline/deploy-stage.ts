@@ -10,10 +10,10 @@ import type { LogLine, HostingRequest, Release } from '../release.entity.js';
 import { ChildProcessKilledError, runInChildProcess } from '../../../platform/child-process/run-in-child-process.js';
 import type { ModuleCheckAnswer } from './module-check.process.js';
 
-/** A module of 10 MB takes 2 to 5 s and less than 256 MB; a single literal of data takes several times as much. */
+/** Limits of a check. A module of 10 MB takes 2 to 5 s and less than 256 MB; a single literal of data takes several times as much. */
 const LIMITS = { memoryMbMax: 512, timeoutMs: 15_000 };
 
-/** A child process, so that a large module does not block this process. */
+/** Checks modules in a child process, so that a large module does not block this process. */
 @Injectable()
 export class ModuleChecks {
   private last: Promise<unknown> = Promise.resolve();
@@ -30,7 +30,7 @@ export class ModuleChecks {
   }
 }
 
-/** The hosting request is the one that the module confirms. */
+/** A checked module, with the hosting request that it confirms. */
 interface Checked {
   lines: LogLine[];
   hosting?: HostingRequest;

@@ -27,7 +27,7 @@ function freeSlots(accountId: string): string {
     WHERE n.account_id = ${accountId} AND r.status = 'WORKING' AND r.lease_holder IS NOT NULL AND r.lease_until >= now())`;
 }
 
-/** $1 is the id, $2 the attempt. */
+/** SQL condition of a release without a claim; $1 is the id, $2 the attempt. */
 const IS_FREE = `id = $1 AND attempt = $2 AND status IN ('QUEUED', 'WORKING')
   AND (lease_holder IS NULL OR lease_until < now())`;
 

@@ -8,7 +8,7 @@ import { DeployStage } from './deploy-stage.js';
 import { PublishStage } from './publish-stage.js';
 import { ScanStage } from './scan-stage.js';
 
-/** Does not change values that the server's owner has set. */
+/** Stores metadata of the server, without changing values that its owner has set. */
 @Injectable()
 export class MetadataStage implements ReleaseStage {
   constructor(

@@ -10,14 +10,14 @@ import { ReleasesQueue } from '../releases.queue.js';
 import { ReleasesRepository, type ExpiredRelease } from '../releases.repository.js';
 import { ReleaseSlotsRepository } from './release-slots.repository.js';
 
-/** A release with more restarts fails, because it probably causes the deaths of its workers. */
+/** Maximum number of restarts of a release; one with more fails, because it probably crashes its workers. */
 const RECOVERIES_MAX = 5;
 
-/** Up to 1,000 releases at a time. */
+/** Interval of removing old releases, up to 1,000 at a time. */
 const RETENTION_EVERY_MS = 10 * 60_000;
 
 /**
- * Jobs can be lost with the queue's store, and workers with their machine. Every worker process sweeps; a guarded
+ * Restarts releases whose job was lost with the queue's store, or whose worker died. Every worker process sweeps; a guarded
  * `UPDATE` gives each release to one of them.
  */
 @Injectable()

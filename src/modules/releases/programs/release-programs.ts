@@ -16,15 +16,15 @@ import { bundleProgram, isScanned, releaseProgram } from '../program-ref.js';
 import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ProgramSettingsService } from '../../servers/settings/program-settings.service.js';
 
-/** Further lines of a module are dropped. */
+/** Maximum number of lines of a module; further lines are dropped. */
 const LINES_MAX = 50;
 
-/** A scan takes at most ten minutes. */
+/** Maximum number of tracked scans; a scan takes at most ten minutes. */
 const SCANS_MAX = 1_000;
 
 const SCAN_MS_MAX = 10 * 60_000;
 
-/** `error` is reserved for the reason why a release failed. */
+/** Levels of console lines in the log of a release, in which `error` is reserved for the reason of a failure. */
 const levels: Record<Trace['lines'][number]['level'], LogLevel> = {
   debug: 'info',
   log: 'info',
@@ -114,7 +114,7 @@ export class ReleasePrograms implements ProgramOwner {
     if (isScanned(trace.ref)) return this.scanTraces.appendTrace(trace);
     const { ref, invocationId, request, outcome, cpuMs, wallMs, lines, exceptions } = trace;
     const observed = { id: invocationId, serverId: ref.ownerId, lines, exceptions };
-    // Part of an invocation that the caller's process records, or a whole one for requests that nobody else records.
+    // Records a part of an invocation of the caller's process, or a complete one for requests that no other process records.
     if (!request) return this.invocationsService.record({ ...observed, outcome, cpuMs });
     const { at, method, path, rpcMethod, status } = request;
     this.invocationsService.record({

@@ -10,7 +10,7 @@ import { ReleaseLogsRepository } from '../release-log.repository.js';
 import { ReleasesRepository } from '../releases.repository.js';
 import type { PublishForm } from './publish-form.js';
 
-/** URLs with a query and scan credentials are sealed by the vault. */
+/** Stores new releases; the vault seals URLs with a query, and scan credentials. */
 @Injectable()
 export class NewReleases {
   constructor(

@@ -28,7 +28,7 @@ export class PublishController {
   constructor(private readonly publishService: PublishService) {}
 
   /**
-   * Publish a release. A form with the text part `payload`, and with the files its type needs. Follow it with
+   * Publish a release. Send a form with the text part `payload`, and with the files its type needs. Follow it with
    * `GET …/releases/{id}` or its stream. It cancels an unfinished release of the same server.
    */
   @Put()

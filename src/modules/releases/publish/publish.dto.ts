@@ -42,7 +42,7 @@ export abstract class PublishPayloadDto {
   @IsObject()
   configSchema?: Record<string, unknown>;
 
-  /** Changes who finds the server, as `PATCH /servers/{qualifiedName}` does. Default: it stays as it is. */
+  /** Changes the visibility of the server, as `PATCH /servers/{qualifiedName}` does. Default: unchanged. */
   @IsOptional()
   @ApiProperty({ enum: visibilities, required: false })
   @IsIn(visibilities)
@@ -59,7 +59,7 @@ export abstract class PublishPayloadDto {
 /** A server that runs elsewhere. */
 export class ExternalPayloadDto extends PublishPayloadDto {
   /**
-   * Its MCP endpoint.
+   * URL of the MCP endpoint.
    * @example 'https://weather.example.com/mcp'
    */
   @IsString()
@@ -77,7 +77,7 @@ export class ExternalPayloadDto extends PublishPayloadDto {
 
 /** A JavaScript module that Slipway runs. */
 export class HostedPayloadDto extends PublishPayloadDto {
-  /** True: one session for each client, stored on disk. An export `stateful` of the module takes precedence. */
+  /** True for a session for each client, stored on disk. An export `stateful` of the module takes precedence. */
   @IsOptional()
   @IsBoolean()
   stateful?: boolean = false;

@@ -15,7 +15,7 @@ import type { ClaimedRescan } from './rescan.repository.js';
 /** `refused`: the server requires an authorization that Slipway does not have. */
 export type Trouble = 'refused' | 'unreachable' | 'failed-inside';
 
-/** `message` is for the server's owner. */
+/** Result of a rescan; `message` is for the server's owner. */
 export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 
@@ -29,7 +29,7 @@ export const refused = { trouble: 'refused', message: REFUSED } satisfies Rescan
 
 export const failedInside: RescanResult = { trouble: 'failed-inside', message: INSIDE };
 
-/** Changes nothing, and never waits for an authorization. */
+/** Scans a release again, without changing it and without waiting for an authorization. */
 @Injectable()
 export class RescanScan {
   constructor(

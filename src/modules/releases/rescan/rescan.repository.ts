@@ -8,13 +8,13 @@ import { LogNamesRepository, type LogNames } from '../../../platform/telemetry/l
 import type { ReleaseType } from '../../servers/server.types.js';
 import { CHECK_FAILED, type ServerRescan } from './server-rescan.entity.js';
 
-/** Concurrent scans of one account in all processes together. */
+/** Maximum number of concurrent scans of one account in all processes together. */
 const ACCOUNT_SCANS = 2;
 
-/** Candidates among the requested scans, and among the most overdue ones. */
+/** Maximum number of candidates among the requested scans, and among the most overdue ones. */
 const CANDIDATES_MAX = 1_000;
 
-/** Includes waiting for a slot, and fetching cards and tokens. */
+/** Time of a scan in addition to its timeout, for waiting for a slot and fetching cards and tokens. */
 const OVERHEAD_MS = 60_000;
 
 export interface ClaimedRescan extends Pick<

@@ -35,10 +35,10 @@ import { RescansRepository, type ClaimedRescan } from './rescan.repository.js';
 import { verdictOf, type RescanVerdict } from './rescan-verdict.js';
 import { RescansService } from './rescans.service.js';
 
-/** Queries are cheap if nothing is due. Up to half is added at random, so that processes do not query in step. */
+/** Pause between queries, which are cheap if nothing is due. Up to half is added at random, so that processes do not query in step. */
 const PAUSE_MS = 5_000;
 
-/** At most half of the scans run at one host. */
+/** Maximum number of concurrent scans, of which at most half run at one host. */
 const SCANS_MAX = 4;
 
 const NO_SLOT_SECONDS = 15;
@@ -56,7 +56,7 @@ export class RescanOutcomes {
     private readonly pubSub: PubSub,
   ) {}
 
-  /** Uses one transaction. Does nothing if the release is no longer current. */
+  /** Writes a result in one transaction. Does nothing if the release is no longer current. */
   async write(claim: ClaimedRescan, result: RescanResult): Promise<void> {
     const current = await this.serverReleasesService.currentOf(claim.serverId);
     if (current?.releaseId !== claim.releaseId) return;
@@ -92,7 +92,7 @@ export class RescanOutcomes {
   }
 }
 
-/** Only the result of a scan is logged. */
+/** Context of a rescan, of which only the result is logged. */
 class RescanContext extends LossSignal implements ScanContext {
   log(): Promise<void> {
     return Promise.resolve();

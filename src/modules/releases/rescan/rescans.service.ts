@@ -6,13 +6,13 @@ import { Vault } from '../../../platform/vault/vault.js';
 import type { ServerSnapshot } from '../../servers/server.types.js';
 import { RescansRepository } from './rescan.repository.js';
 
-/** Times are stored even while periodic scans are off. */
+/** Interval that is stored even while periodic scans are off. */
 const HOURS_WHEN_OFF = 24;
 
 /** Intervals vary by a tenth, so that servers published together are not always scanned together. */
 const JITTER = 0.1;
 
-/** After a failed scan; doubled with each consecutive failure, up to seven periods. */
+/** Pause after a failed scan; doubled with each consecutive failure, up to seven periods. */
 const FIRST_PAUSE_SECONDS = 3_600;
 const PERIODS_MAX = 7;
 

@@ -1,16 +1,16 @@
 import { ForeignKey, Column, Entity, Index, PrimaryColumn } from 'typeorm';
 import { Server } from '../../servers/server.entity.js';
 
-/** A digest of the findings follows. */
+/** Prefix of a failed check, followed by a digest of the findings. */
 export const CHECK_FAILED = 'check ';
 
-/** `holder` identifies the running scan, until `next_at`; its result is written only while the row names it. */
+/** The rescan of a server. `holder` identifies the running scan, until `next_at`; its result is written only while the row names it. */
 @Entity('server_rescans')
 @Index('server_rescans_due', ['nextAt'])
 @Index('server_rescans_asked', ['requestedAt'], { where: '"asked_at" IS NOT NULL' })
 @Index('server_rescans_held', ['holder'], { where: '"holder" IS NOT NULL' })
 export class ServerRescan {
-  /** CASCADE: deleted with its server. */
+  /** Id of the server. CASCADE: the row is deleted with its server. */
   @ForeignKey(() => Server, { name: 'server_rescans_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_rescans_pk' })
   serverId: string;
@@ -28,7 +28,7 @@ export class ServerRescan {
   @Column({ type: 'timestamptz', name: 'asked_at', precision: 3, nullable: true })
   requestedAt: Date | null;
 
-  /** Sealed by the vault for the release's id. */
+  /** Credentials, sealed by the vault for the release's id. */
   @Column('text', { name: 'sealed_credentials', nullable: true })
   sealedCredentials: string | null;
 

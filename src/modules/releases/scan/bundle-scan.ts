@@ -25,7 +25,7 @@ import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials } from './scan-credentials.js';
 import { factsOfBundle, factsOfScan, type ServerFacts } from './server-facts.js';
 
-/** If the facts are from the files alone, why the bundle was not started; or the outcome that finishes the release. */
+/** The facts, with the reason if the bundle was not started; or the outcome that finishes the release. */
 export type BundleScanResult =
   | { facts: ServerFacts; source: 'server' }
   | { facts: ServerFacts; source: 'files'; whyNot: string }

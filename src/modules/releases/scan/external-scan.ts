@@ -33,10 +33,10 @@ import { scanUnderLease, type ScanContext } from './leased-scan.js';
 import { redactCredentials, credentialTarget, type ScanTarget } from './scan-credentials.js';
 import { factsOfCard, factsOfScan, type FactsSource, type ServerFacts } from './server-facts.js';
 
-/** A card is a small file; a slow server is treated as one without a card. */
+/** Timeout of a card, a small file; a slow server is treated as one without a card. */
 const CARD_TIMEOUT_MS = 5_000;
 
-/** The outcome finishes or pauses the release. */
+/** Facts of a server, or an outcome that finishes or pauses the release. */
 type ScanResult = { facts: ServerFacts; source: FactsSource } | { outcome: StageOutcome };
 
 type UpstreamOfRelease = Pick<Release, 'id' | 'serverId' | 'upstreamUrl' | 'sealedUpstreamUrl'>;

@@ -23,7 +23,7 @@ const SMALL = lookAlikes(
 
 export interface HiddenCharacters {
   count: number;
-  /** Each kind once, at most five, as in `U+202E right-to-left override`. */
+  /** Names of the characters, each kind once, at most five, as in `U+202E right-to-left override`. */
   names: string[];
   /** The message in Unicode tag characters; empty without any. */
   spelled: string;
@@ -126,7 +126,7 @@ function isNeeded(char: string, before: string, after: string, runsRightToLeft: 
   return SEEN.test(char);
 }
 
-/** Tags and selectors come in dozens but form one mark. */
+/** Returns the kind of a character. Tags and selectors come in dozens but form one mark. */
 function kindOf(char: string): string {
   const code = char.codePointAt(0) ?? 0;
   if (code >= 0xe0000 && code <= 0xe007f) return 'tag';

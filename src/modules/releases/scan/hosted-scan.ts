@@ -22,7 +22,7 @@ interface ScanConfig {
 
 export type HostedScanResult = { facts: ServerFacts; source: FactsSource; mcpPath: string } | { outcome: StageOutcome };
 
-/** The published server card is only a claim. */
+/** Scans a hosted server, since its published card is only a claim. */
 @Injectable()
 export class HostedScan {
   constructor(
@@ -110,7 +110,7 @@ function namesOf(items: Record<string, unknown>[]): string[] {
   return items.map(({ name }) => String(name));
 }
 
-/** Examples replace missing defaults, and made-up values replace missing examples of required properties. */
+/** Returns the configuration of a scan. Examples replace missing defaults, and made-up values replace missing examples of required properties. */
 function scanConfig(fields: readonly ConfigField[]): ScanConfig {
   const config: ScanConfig = { query: [], invented: [] };
   for (const field of fields) {

@@ -1,16 +1,16 @@
 interface ModelInstruction {
   words: string;
-  /** Follows "It says "…":" in the message. */
+  /** The problem, which follows "It says "…":" in the message. */
   problem: string;
 }
 
-/** Separates words. It shares no character with a word, so that a search stays linear. */
+/** Separator of words, which shares no character with a word, so that a search stays linear. */
 const gap = '[^\\w]+';
 const upToWords = (max: number) => `(?:${gap}\\w+){0,${max}}?${gap}`;
 
 const phrase = (...parts: string[]) => new RegExp(`\\b${parts.join('')}\\b`, 'i');
 
-/** Forms of known attacks. Other words and other languages are not recognized. */
+/** Patterns of known attacks. Other words and other languages are not recognized. */
 const patterns: { pattern: RegExp; problem: string }[] = [
   {
     pattern: /<\s?(?:important|system|secret|hidden|assistant|admin)\s?>/i,

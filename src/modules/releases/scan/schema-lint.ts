@@ -4,15 +4,15 @@ import { atPointer, decodeFragment, SCHEMA_MAPS } from '../../../platform/json-s
 import { isObject, type JsonObject } from '../../../platform/text/json.js';
 import { quote, visible } from '../../../platform/text/quoted.js';
 
-/** Every client adds a schema to its model's context, so a larger one is a mistake or an attack. */
+/** Maximum size of a schema: every client adds it to its model's context, so a larger one is a mistake or an attack. */
 const SCHEMA_BYTES_MAX = 256 * 1024;
 
-/** Enough for the author to find the others. */
+/** Maximum number of issues, enough for the author to find the others. */
 const ISSUES_MAX = 3;
 
 export interface SchemaIssue {
   rule: 'invalid-schema' | 'schema-too-large' | 'remote-reference';
-  /** Follows the schema's name, without the period. */
+  /** Message that follows the schema's name, without the period. */
   text: string;
 }
 
@@ -36,7 +36,7 @@ const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
   ...['additionalProperties', 'unevaluatedProperties'],
 ]);
 
-/** Compiling takes some ten milliseconds, so it happens on first use. */
+/** Compiled meta-schemas. Compiling takes some ten milliseconds, so it happens on first use. */
 const metaSchemaOf = new Map<Dialect, ValidateFunction>();
 
 /**
@@ -82,7 +82,7 @@ function metaSchemaIssue(schema: AnySchemaObject, dialect: Dialect): SchemaIssue
   return invalid(`is not valid JSON Schema (${dialect}): ${placeOf(instancePath)} ${visible(message, 200)}`);
 }
 
-/** Schemas are under keywords that contain them, and where references point. */
+/** Visits schemas: under keywords that contain them, and where references point. */
 class SchemaWalk {
   private readonly reported: SchemaIssue[] = [];
   private readonly visited = new Set<object>();

@@ -35,13 +35,13 @@ export interface Finding {
     | 'refused-by-some'
     | 'nested-too-deeply'
     | 'check-failed';
-  /** `tool "search"`, `prompt "review"`, `server info`, `instructions` */
+  /** Location such as `tool "search"`, `prompt "review"`, `server info` or `instructions`. */
   where: string;
   /** The message says what was found, why it matters, and what to do. It quotes nothing hidden. */
   message: string;
 }
 
-/** The content comes from a scan or a card. Lists can be null or missing. */
+/** Content of a scan or a card. Lists can be null or missing. */
 export interface ServerText {
   serverInfo?: unknown;
   instructions?: unknown;
@@ -58,7 +58,7 @@ export interface ServerText {
 
 export const FINDINGS_MAX = 100;
 
-/** One broken tool must not fill the report. */
+/** Maximum number of findings of a part: one broken tool must not fill the report. */
 const FINDINGS_PER_PART_MAX = 8;
 
 /**
@@ -68,10 +68,10 @@ const FINDINGS_PER_PART_MAX = 8;
  */
 export const DESCRIPTION_CHARS_MAX = 16_384;
 
-/** Instructions occur once. */
+/** Maximum length of instructions, which occur once. */
 export const INSTRUCTIONS_CHARS_MAX = 32_768;
 
-/** Names and titles are shown in lists and buttons. */
+/** Maximum length of names and titles, which are shown in lists and buttons. */
 export const TITLE_CHARS_MAX = 256;
 
 /**
@@ -87,10 +87,10 @@ type Part = Record<string, unknown>;
 /** Characters of one part. Clients load all of it, and each part is checked without a pause. */
 const PART_CHARS_MAX = 512 * 1024;
 
-/** Includes member names. */
+/** Maximum number of strings in a part, including member names. */
 const PART_TEXTS_MAX = 20_000;
 
-/** Other work of the process runs before the next part is checked. */
+/** Time after which other work of the process runs before the next part is checked. */
 const SLICE_MS = 10;
 
 /** Pauses after every 10 ms. */
@@ -284,7 +284,7 @@ function refusedFaults(tool: Part): Fault[] {
   });
 }
 
-/** Includes member names. */
+/** Returns the problems of strings in a part, including member names. */
 function textFaults(part: Part): Fault[] {
   const faults: Fault[] = [];
   const exceeds = partBudget();

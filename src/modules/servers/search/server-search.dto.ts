@@ -18,11 +18,11 @@ export class ServerQueryDto {
   @IsWhole(1, 100)
   pageSize?: number = 10;
 
-  /** With `q`: how many of the best servers there are to page through. */
+  /** Number of best matches to page through, with `q`. */
   @IsWhole(10, 500)
   topK?: number = 500;
 
-  /** Members to answer of each server, with commas between them. Default: all. */
+  /** Fields to return for each server, separated by commas. Default: all. */
   @IsCommaList(50)
   fields?: string[];
 
@@ -109,11 +109,11 @@ export class ServerSummaryDto {
   /** @example '2026-11-20T10:15:00.000Z' */
   createdAt: string;
   /**
-   * Its own page, or its record here.
+   * URL of the server's own page, or of its record here.
    * @example 'https://weather.example.com'
    */
   homepage: string;
-  /** Always false here. */
+  /** False for every server. */
   bySmithery: boolean;
   /** The account that owns it. */
   @ApiProperty({ type: String, nullable: true })
@@ -122,7 +122,7 @@ export class ServerSummaryDto {
   score: number | null;
 }
 
-/** Without `fields`, every member is present. */
+/** A listed server; without `fields`, every field is present. */
 export class ListedServerDto extends PartialType(ServerSummaryDto) {}
 
 export class ServerListDto {

@@ -18,7 +18,7 @@ import {
 import type { SchemaSimulator } from './schema-simulator.js';
 import { parseBounded } from '../../../../platform/text/json-bounds.js';
 
-/** A number is the HTTP status that the server of the mock returns. */
+/** A simulated state; a number is the HTTP status that the server of the mock returns. */
 export type MockState = 'auth_required' | 'input_required' | '429' | '502';
 
 type Scenario =
@@ -64,9 +64,9 @@ export class FixtureSimulator implements Simulator {
 }
 
 export interface FixtureRule {
-  /** Members that the arguments of a call must have. Empty matches any arguments. */
+  /** Values that the arguments of a call must have; an empty object matches any arguments. */
   arguments: JsonObject;
-  /** Null: a value made from the tool's schema. */
+  /** The result; null for a value generated from the tool's schema. */
   result: ToolResult | null;
   delayMs: number;
   /** The number of calls, after which the next matching rule applies. Infinity without a limit. */

@@ -1,11 +1,11 @@
-/** A pattern that needs a longer string is unsupported. */
+/** Maximum length of a string; a pattern that needs a longer one is not supported. */
 const CHARS_MAX = 10_000;
 
-/** The order is that of preference: ASCII, letters and digits first. */
+/** Characters in the order of preference: ASCII first, of which letters and digits first. */
 const CHARS = ['a', 'A', '0', '-', ...Array.from({ length: 95 }, (_none, at) => String.fromCharCode(32 + at))];
 
 const ATOM = /\\[^]|\[\^?(?:\\[^]|[^\]\\])*\]|\((?:\?:)?|[^]/y;
-/** An empty match stands for once. */
+/** A quantifier; an empty match stands for once. */
 const QUANTIFIER = /(?:([*+?])|\{(\d+)(,?)(\d*)\})?\??/y;
 
 /**

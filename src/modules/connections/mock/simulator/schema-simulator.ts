@@ -22,11 +22,11 @@ const TOO_SLOW = 'take too long to check against the schema';
 export interface ToolModel {
   tool: JsonObject;
   inputSchema: string;
-  /** The declared or else the inferred schema; null without any. */
+  /** The declared output schema, or else the inferred one; null without any. */
   outputSchema: string | null;
 }
 
-/** Needs no network, clock, randomness or state. A result is a function of tool and arguments. */
+/** Simulates tools without network, clock, randomness or state: a result is a function of tool and arguments. */
 export class SchemaSimulator implements Simulator {
   private readonly models = new Map<string, ToolModel>();
 
@@ -40,7 +40,7 @@ export class SchemaSimulator implements Simulator {
     return (await this.refusal(call)) ?? this.accepted(call);
   }
 
-  /** Phrases the error as SDK servers do. */
+  /** Returns the error for invalid arguments, worded as in SDK servers. */
   async refusal({ tool, arguments: args }: ToolCall): Promise<Answerer | null> {
     const { inputSchema } = this.tool(tool);
     const refuse = (reason: string) => toAnswerer(errorResult(`MCP error -32602: Input validation error: ${reason}`));

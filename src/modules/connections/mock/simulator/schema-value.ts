@@ -11,7 +11,7 @@ import { mergedSchema, variantsOf } from './merged-schema.js';
 import { textOfPattern } from './pattern-text.js';
 import { plainName } from './simulator.js';
 
-/** Deeper than this, only required members are added, and lists are as short as allowed. */
+/** Depth beyond which only required members are added, and lists are as short as allowed. */
 const GENEROUS_DEPTH = 5;
 const DEPTH_MAX = 24;
 
@@ -31,7 +31,7 @@ export function valueFor(schema: unknown, hint?: unknown): unknown {
 }
 
 /**
- * Uses the known values unless they cannot satisfy the schema.
+ * Returns a value that satisfies the schema, from the known values where possible.
  *
  * @throws UnsatisfiableError if no value is found
  */
@@ -82,7 +82,7 @@ class ValueMaker {
     return textFor(schema, path.findLast((name) => !/^\d+$/.test(name)) ?? 'text', place);
   }
 
-  /** Prefers the type of the known value; otherwise the first alternative that is not null or not nested deeper. */
+  /** Returns the alternative with the type of the known value; otherwise the first that is not null or not nested deeper. */
   private variant(schema: JsonObject, path: string[], hint: unknown): JsonObject {
     const variants = variantsOf(schema, this.root);
     const suits = (variant: JsonObject) =>
@@ -166,7 +166,7 @@ function typesOf(schema: JsonObject): string[] {
   return types.includes('number') ? [...types, 'integer'] : types;
 }
 
-/** Prefers the type of the known value to the first one that is not null. */
+/** Returns the type of the known value, or else the first type that is not null. */
 function typeOf(schema: JsonObject, hint: unknown): string {
   const types = typesOf(schema).filter((type) => type !== undefined);
   // Where a number is allowed, the bounds need not contain a whole one.

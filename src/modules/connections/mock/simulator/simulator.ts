@@ -52,7 +52,7 @@ export type UseCounts = Readonly<Record<string, number>>;
 
 export interface Answer {
   result: ToolResult;
-  /** Absent if the counts did not change. */
+  /** Counts of used rules; absent if they did not change. */
   uses?: UseCounts;
   delayMs?: number;
 }
