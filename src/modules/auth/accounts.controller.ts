@@ -79,7 +79,7 @@ export class AccountsController {
     return this.accountsService.create(caller, body);
   }
 
-  /** List accounts (operator), newest first, with the last use of each account. */
+  /** List accounts (operator), newest first. Each account has the time of its last use. */
   @Get()
   @Access('accounts:read', { operator: true })
   @ApiErrors(400, 403)
@@ -139,7 +139,7 @@ export class AccountsController {
     return this.accountsService.remove(caller, id);
   }
 
-  /** List organizations of an account. With its role in each, sorted by name. */
+  /** List organizations of an account, sorted by name. Each has the role of the account. */
   @Get(':accountId/memberships')
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors({ status: 404, message: 'Account not found' })

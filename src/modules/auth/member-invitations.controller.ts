@@ -36,7 +36,7 @@ export class MemberInvitationsController {
     return this.membersService.invitations(id, query, true);
   }
 
-  /** Accept an invitation into an organization, for your own account. The membership begins immediately. */
+  /** Accept an invitation into an organization. It must be for your own account, whose membership begins immediately. */
   @Post(':accountId/invitations/:invitationId')
   @HttpCode(200)
   @ApiParam(invitationIdParam)

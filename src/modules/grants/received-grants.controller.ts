@@ -12,7 +12,7 @@ import { GrantsService } from './grants.service.js';
 export class ReceivedGrantsController {
   constructor(private readonly grantsService: GrantsService) {}
 
-  /** List grants that an account received, newest first: servers, connections and namespaces of other owners. */
+  /** List grants that an account received, newest first. They give access to targets of other owners. */
   @Get()
   @Access('accounts:read', { account: 'accountId' })
   @ApiErrors(400, { status: 404, message: 'Account not found' })

@@ -79,7 +79,7 @@ export class ReleasesController {
     return this.releaseResumptionService.resume(server, id);
   }
 
-  /** Make an earlier release current again, without an upload or a scan. A newer successful release replaces it. */
+  /** Make an earlier release current again. It is neither uploaded nor scanned again. A newer successful release replaces it. */
   @Post(':id/promote')
   @HttpCode(200)
   @ApiParam(releaseId)

@@ -30,7 +30,7 @@ export class SkillIndexesController {
   constructor(private readonly skillFilesService: SkillFilesService) {}
 
   /**
-   * List all skills in the format of Agent Skills discovery 0.2.0. If several skills have the same name, the oldest is listed.
+   * List all skills (Agent Skills discovery 0.2.0). If several skills have the same name, the oldest is listed.
    * A digest matches the bytes at `url` until the skill is published again.
    */
   @Get('.well-known/agent-skills/index.json')
