@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Tuning } from '../config/tuning.js';
 
-/** Sockets to upstreams and the database, logs, programs. */
+/** Number of files besides those of clients: sockets to upstreams and the database, logs, programs. */
 const BESIDE_CLIENTS = 1_024;
 
 /**

@@ -39,7 +39,7 @@ export function adapterOf(name: string, store: ModelStore): Adapter {
   return name === 'Grant' ? new StoredGrants(store) : new StoredRecords(name, store);
 }
 
-/** Models that have no other ids and are never destroyed on their own: deleting an authorization deletes its rows. */
+/** Adapter of models that have no other ids and are never destroyed on their own: deleting an authorization deletes its rows. */
 abstract class SimpleAdapter implements Adapter {
   abstract find(id: string): Promise<AdapterPayload | undefined>;
 

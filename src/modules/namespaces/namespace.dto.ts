@@ -71,7 +71,7 @@ export class TransferredAccountDto {
    * @example ['acme']
    */
   namespaces: string[];
-  /** Grants in these namespaces that remain valid. The new owner can list and revoke them. */
+  /** Number of grants in these namespaces that remain valid. The new owner can list and revoke them. */
   @ApiProperty({ type: 'integer', example: 0 })
   grants: number;
 }

@@ -6,11 +6,11 @@ import { Schedule } from '../../platform/schedule/schedule.js';
 import { ServerAccessService } from '../servers/server-access.service.js';
 import { serverHolders, type ServerHolder, type ServerUse } from '../servers/server.types.js';
 
-/** Covers lost messages. Two checks with their queries take less than 5 s. */
+/** Interval of checks in case messages are lost. Two checks with their queries take less than 5 s. */
 const CHECK_MS = 2_000;
 
 /**
- * Accounts can no longer call a server that became private, or whose grant was revoked. Streams close when the message
+ * Closes uses of a server that became private, or whose grant was revoked. Streams close when the message
  * arrives; everything closes within 5 s.
  */
 @Injectable()

@@ -17,7 +17,7 @@ import { CallerLeftError, UpstreamError } from '../../mcp/protocol/mcp-errors.js
 import { asUpstreamFailure } from '../../hosting/mcp/hosted-dispatcher.js';
 import type { InvocationRecord } from './invocation-record.js';
 
-/** Concurrent requests of one account, and of all accounts, in this process. */
+/** Limits of concurrent requests of one account, and of all accounts, in this process. */
 const EACH_MAX = 256;
 const ALL_MAX = 5_000;
 
@@ -46,7 +46,7 @@ const ISOLATION_HEADERS = {
 /** Rounds of percent-decoding: hosted code might decode a path again. */
 const DECODINGS = 3;
 
-/** Bodies stream in both directions. */
+/** Forwards requests to hosted code; bodies stream in both directions. */
 @Injectable()
 export class HostedHttpProxy {
   private readonly limiter = new KeyedLimiter(EACH_MAX, ALL_MAX);
@@ -111,7 +111,7 @@ export class HostedHttpProxy {
   }
 }
 
-/** Applies backpressure. */
+/** Forwards the response of hosted code, with backpressure. */
 class ProxiedResponse implements Dispatcher.DispatchHandler {
   private controller: Dispatcher.DispatchController | null = null;
   private isOver = false;

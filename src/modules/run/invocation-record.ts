@@ -15,7 +15,7 @@ import { RequestRecord } from '../../mcp/server/mcp-request.js';
 
 const PAYLOAD_BYTES_MAX = 16 * 1024;
 
-/** Longer results are not parsed again. */
+/** Maximum length of a result that is parsed again. */
 const RESULT_CHARS_MAX = 64 * 1024;
 
 /** Maximum length of an error's message, unless the owner of the server enabled payloads: it might repeat arguments. */
@@ -25,7 +25,7 @@ const ERROR_CHARS_MAX = 200;
 const WITH_PAYLOAD = new Set(['tools/call', 'prompts/get', 'resources/read', 'completion/complete']);
 
 export interface InvocationRecordOptions {
-  /** Otherwise neither arguments nor results are recorded. */
+  /** True to record arguments and results. */
   keepsPayload?: boolean;
   isPassedThrough?: boolean;
   /** The id of the client's request, if a connection already recorded it. */
@@ -148,7 +148,7 @@ function errorIn(reply: McpReply, isToolCall: boolean): AnsweredError | null {
   return { outcome: 'toolError', name: 'ToolError', text: errorText };
 }
 
-/** Methods other than those of tools and prompts have their params instead. */
+/** Returns the arguments of a tool or prompt, or the params of other methods. */
 function argumentsOf(params: unknown): string | null {
   if (!isObject(params)) return null;
   const { name: _name, _meta, ...rest } = params;

@@ -18,7 +18,7 @@ interface ReleaseHandleTarget {
   serverName: string;
   /** Names of the configuration values, such as `header "x-token"`; empty without any. */
   inputs: string;
-  /** The code has an auth adapter and these callers sent no token: they can list, but not call. Null for all others. */
+  /** Set if the code has an auth adapter and these callers sent no token: they can list, but not call. Null for all others. */
   closedAt: string | null;
 }
 
@@ -33,7 +33,7 @@ const CALLER_INDEPENDENT = new Set([
   'resources/templates/list',
 ]);
 
-/** Callers that send the same values share a handle. */
+/** Handle of a release, which callers that send the same values share. */
 export type ReleaseHandle = UpstreamHandle<ReleaseOwner>;
 
 class ReleaseOwner implements HandleOwner {

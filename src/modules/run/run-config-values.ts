@@ -75,7 +75,7 @@ function toField({ from, path, schema, isRequired, fallback }: ConfigField) {
   };
 }
 
-/** Longer strings get a multi-line control in forms. */
+/** Length above which a string gets a multi-line control in forms. */
 const LINE_CHARS_MAX = 200;
 
 const FORMATS = new Map(Object.entries({ date: 'date', email: 'email', uri: 'url' } as const));

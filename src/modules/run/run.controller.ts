@@ -63,14 +63,14 @@ export class RunController {
     return this.runService.forward({ slug, caller: request.grant.caller, path }, request, response);
   }
 
-  /** The same at `/mcp` below it; other paths belong to the server. */
+  /** Serves MCP at `/mcp` under the run address; other paths belong to the server. */
   @HiddenRoute(Post, '*path')
   @HttpCode(200)
   serveBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
   }
 
-  /** The stream of a client's session: changes of lists and resources. Without a session there is none. */
+  /** Streams changes of lists and resources to a client's session. Without a session, there is no stream. */
   @HiddenRoute(Get, ['', '*path'])
   stream(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);
@@ -82,7 +82,7 @@ export class RunController {
     return this.serve(request, response);
   }
 
-  /** Other paths than MCP's belong to hosted code, with any method. */
+  /** Forwards a PUT request to the server: paths other than MCP's belong to hosted code, with any method. */
   @HiddenRoute(Put, '*path')
   putBelow(@Req() request: FastPathRequest, @Res() response: ServerResponse): Promise<void> {
     return this.serve(request, response);

@@ -13,13 +13,13 @@ export interface InputField {
   required?: boolean;
 }
 
-/** Values are listed by the place where they are sent. */
+/** Required values, by the location where they are sent. */
 export interface RequiredInputs {
   http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
   missing: { headers: string[]; query: string[] };
 }
 
-/** Published clients match on the message. */
+/** Values are missing. Published clients match on the message. */
 export class InputRequiredError extends McpRefusal {
   readonly failure = 'missing values';
   override readonly data: RequiredInputs;

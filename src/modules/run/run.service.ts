@@ -39,7 +39,7 @@ import { NotRunnableError } from './run.errors.js';
 import { NotFoundError } from '../../platform/errors/domain-error.js';
 import { ServerResolver, type ResolvedRelease, type ResolvedServer } from './server-resolver.js';
 
-/** Open upstream handles: one for each release, account, and set of configuration values. */
+/** Maximum number of open upstream handles: one for each release, account, and set of configuration values. */
 const HANDLES_MAX = 5_000;
 
 /** The server and the caller of a request, and the path under the run endpoint. */

@@ -24,14 +24,14 @@ import { ServerResolver, type ResolvedServer, type ResolvedRelease } from './ser
 import type { UpstreamHandle } from '../../mcp/client/upstream-handle.js';
 import type { Era, UpstreamIdentity } from '../../mcp/protocol/protocol.js';
 
-/** A call through a connection is recorded like one at the run address. */
+/** Record of a call through a connection, like that of a call at the run address. */
 const BY_CONNECTION = { method: 'POST', status: 200 };
 
 type Presentation = Awaited<ReturnType<ServersService['presentation']>>;
 
 type CallableServer = ResolvedServer & { release: ResolvedRelease };
 
-/** A promise only if the handle must be opened. */
+/** Returns a handle; a promise only if the handle must be opened. */
 type OpenHandle = () => UpstreamHandle | Promise<UpstreamHandle>;
 
 class ServerChannel implements Channel {
@@ -112,9 +112,9 @@ class ServerChannel implements Channel {
 export interface ServerConnection extends StoredValues {
   /** The connection's id, which owns the sessions. */
   id: string;
-  /** The account must have the right to call the server. */
+  /** Account of the connection, which must have the right to call the server. */
   accountId: string;
-  /** Error messages need it after the deletion of the server. */
+  /** Name of the server, for error messages after its deletion. */
   serverName: string;
   /** `HttpTarget.bearer` for an upstream: the access token of the connection, null without one. */
   bearer?: (upstreamUrl: string, rejected?: string) => string | null | Promise<string | null>;
@@ -131,7 +131,7 @@ export class ServerChannelsService {
   ) {}
 
   /**
-   * Follows the current release. Calls reject with ServerGoneError, NotRunnableError, InputRequiredError,
+   * Returns a channel that follows the current release. Its calls reject with ServerGoneError, NotRunnableError, InputRequiredError,
    * InputInvalidError.
    */
   channelFor(serverId: string, connection: ServerConnection): Channel {
@@ -199,7 +199,7 @@ export class ServerChannelsService {
   }
 
   /**
-   * Uses the id of the client's request if it has one. A call that was rejected before it reached the server is
+   * Sends a call with the id of the client's request, if there is one. A call that was rejected before it reached the server is
    * recorded for the connection only.
    */
   private async send(serverId: string, caller: Caller, call: McpCall, open: OpenHandle): Promise<McpReply> {

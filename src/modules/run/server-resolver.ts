@@ -24,7 +24,7 @@ const SLUG = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 export interface ResolvedRelease {
   id: string;
-  /** For hosted code, an address under `.invalid`. */
+  /** URL of the upstream; for hosted code, an address under `.invalid`. */
   upstream: URL;
   config: readonly ConfigField[];
   /** Null for a server that runs elsewhere. */
@@ -51,13 +51,13 @@ export interface ResolvedServer extends ServerTarget {
   grant?: GrantRef;
 }
 
-/** Cached for 5 s. */
+/** Resolves servers, and caches them for 5 s. */
 @Injectable()
 export class ServerResolver implements OnModuleInit {
   readonly events = new EventEmitter<{
     /** Another release of a server became current; null after the server was deleted. */
     current: [serverId: string, releaseId: string | null];
-    /** Emitted after a release, a rescan or a deletion. */
+    /** Emitted when lists might have changed, after a release, a rescan or a deletion. */
     offers: [serverId: string];
   }>();
   private readonly servers = new RowCache<ResolvedServer>((key) => this.load(key));

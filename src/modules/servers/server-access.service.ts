@@ -85,7 +85,7 @@ export class ServerAccessService implements OnModuleInit {
     return this.grantOf(caller.scopes === null ? caller : { ...caller, scopes: null }, server)?.tools ?? null;
   }
 
-  /** Ignores the scopes of the caller's key. */
+  /** Returns true if the caller's account can call the server, regardless of the scopes of its key. */
   mayCallByAccount(caller: Caller, server: ServerTarget): boolean | Promise<boolean> {
     return this.isAllowed(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }

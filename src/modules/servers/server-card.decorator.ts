@@ -5,7 +5,7 @@ import { ServerDetailDto, serverDetailExample } from './server.dto.js';
 
 /** A member that a module adds to every card of a server: each entry of `GET /servers`, and `GET /servers/{name}`. */
 export interface ServerCardFieldOptions {
-  /** The member's name, unique on the card. */
+  /** Name of the field, unique on the card. */
   key: string;
   /** The schema of its value in the API document. */
   schema: ApiPropertyOptions;

@@ -4,7 +4,7 @@ import { SignedUrls } from '../../platform/http/signed-urls.js';
 import type { IconSource } from './icons/server-icon.entity.js';
 import { formatQualifiedName, releaseTypes, type QualifiedName, type ReleaseType } from './server.types.js';
 
-/** The link is valid for at least half of this time: enough for a page loaded this morning. */
+/** Lifetime of a link, which is valid for at least half of this time: enough for a page loaded this morning. */
 const LINK_SECONDS = 48 * 60 * 60;
 
 export interface IconOrigin {
@@ -15,7 +15,7 @@ export interface IconOrigin {
 
 @Injectable()
 export class ServerUrlsService {
-  /** Bundles are called over the network only where Slipway runs them. */
+  /** Types of releases that are called over the network: bundles only where Slipway runs them. */
   readonly remoteTypes: readonly ReleaseType[];
 
   constructor(

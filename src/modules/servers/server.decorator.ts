@@ -14,27 +14,27 @@ export const qualifiedNameParam = {
   example: 'acme/weather',
 };
 
-/** The caller must own the namespace, or have a grant with `manage`. */
+/** Terms for callers that own the namespace or have a grant with `manage`. */
 export const inOwnNamespace = {
   inNamespace: true,
   missing: () => new NamespaceNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 } as const;
 
-/** For changes of public records: a server of another account is 403, since its existence is public. */
+/** Terms for changes of public records: a server of another account returns 403, since its existence is public. */
 export const ownServer = {
   owner: 'qualifiedName',
   missing: () => new ServerNotFoundError(),
   foreign: () => new NotServerOwnerError(),
 };
 
-/** For actions that no grant opens: a server of another account is 403. */
+/** Terms for actions that no grant opens: a server of another account returns 403. */
 export const ownServerOnly = { ...ownServer, may: 'administer' } as const;
 
-/** For data that only the owner can see: a server of another account is 404 like a missing one. */
+/** Terms for data that only the owner can see: a server of another account returns 404, like a missing one. */
 export const ownServerOrNone = { owner: 'qualifiedName', missing: () => new ServerNotFoundError() };
 
-/** For publishing: published tools distinguish the two 404s by their messages, and create a missing server. */
+/** Terms for publishing: published tools distinguish the two 404s by their messages, and create a missing server. */
 export const publishedServer = {
   owner: 'qualifiedName',
   missing: () => new NamespaceNotFoundError(),

@@ -9,7 +9,7 @@ import { bundleRuntimes, type BundleRuntime } from './server.types.js';
 @SpelledBody()
 export class CreateServerDto {
   /**
-   * Shown to people, 1 to 255 characters. Default of a new server: its name.
+   * Display name, 1 to 255 characters. Default of a new server: its name.
    * @example 'Weather'
    */
   @Omittable()
@@ -39,7 +39,7 @@ export class ServerDto {
   /** @example 'acme' */
   namespace: string;
   /**
-   * The part behind the slash; empty for a namespace-only server.
+   * The part of the name after the slash; empty for a namespace-only server.
    * @example 'weather'
    */
   server: string;
@@ -91,7 +91,7 @@ export class StdioServerConnectionDto {
 
 /** A warning about text that instructs a model as in known attacks. */
 export class ServerWarningDto {
-  /** Null for another part than a tool, which the message names. */
+  /** Name of the tool; null for other parts, which the message names. */
   tool: string | null;
   /** The location, the found words and the reason. */
   @ApiProperty({
@@ -152,11 +152,11 @@ export class ServerDetailDto {
   visibility: Visibility;
   /** The suspension by the operator, of the connection or its namespace: calls are rejected. Absent otherwise. */
   suspended?: SuspendedDto;
-  /** URL of its icon; needs no key for at least a day. */
+  /** URL of the icon; needs no key for at least a day. */
   iconUrl: string | null;
   /** True when its current release is reached over the network. */
   remote: boolean;
-  /** The MCP address of the current release; null for a bundle where this service runs none. */
+  /** The MCP address of the current release; null for a bundle if this service does not run bundles. */
   deploymentUrl: string | null;
   /**
    * The connections of its current release: both kinds for a bundle that this service runs. Empty before the first release,

@@ -38,7 +38,7 @@ export class Server {
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'servers_namespace_fk' })
   namespace: Relation<Namespace>;
 
-  /** Empty for a namespace-only server. */
+  /** Name within the namespace; empty for a namespace-only server. */
   @Column('text')
   name: string;
 
@@ -52,7 +52,7 @@ export class Server {
   @Column('text')
   slug: string;
 
-  /** Null while the server has its first slug. */
+  /** Time of the last change of the slug; null while the server has its first one. */
   @Column({ type: 'timestamptz', name: 'slug_changed_at', precision: 3, nullable: true })
   slugChangedAt: Date | null;
 
@@ -62,7 +62,7 @@ export class Server {
   @Column('text', { name: 'repository_url', nullable: true })
   repositoryUrl: string | null;
 
-  /** The owner is in lower case; null for a URL of another form. */
+  /** Owner of the repository, in lower case; null for a URL of another form. */
   @Column('text', { name: 'repo_owner', nullable: true })
   repoOwner: string | null;
 
@@ -79,7 +79,7 @@ export class Server {
   @Column('text', { name: 'icon_url', nullable: true })
   iconUrl: string | null;
 
-  /** Anyone who knows the name can still read and use the server. */
+  /** True for a server outside of lists; anyone who knows its name can still read and use it. */
   @Column('boolean', { default: false })
   unlisted: boolean;
 
@@ -108,11 +108,11 @@ export class Server {
   @Column({ type: 'tsvector', nullable: true, select: false, insert: false, update: false })
   search: string | null;
 
-  /** Made from the names and the display name. */
+  /** Search text of the names and the display name. */
   @Column({ type: 'tsvector', name: 'search_names', nullable: true, select: false, insert: false, update: false })
   searchNames: string | null;
 
-  /** Plain words are needed to find misspelt ones. */
+  /** Plain words, by which misspelt ones are found. */
   @Column({ type: 'text', name: 'search_words', nullable: true, select: false, insert: false, update: false })
   searchWords: string | null;
 
@@ -123,7 +123,7 @@ export class Server {
   @Column('text', { name: 'current_type', nullable: true })
   currentType: ReleaseType | null;
 
-  /** Not selected by default: lists do not need it, and a server can have a thousand tools. */
+  /** Snapshot of the server, not selected by default: lists do not need it, and a server can have a thousand tools. */
   @Column('jsonb', { nullable: true, select: false })
   snapshot: ServerSnapshot | null;
 

@@ -31,7 +31,7 @@ export type DetailRow = QualifiedName &
   IconOrigin & {
     /** True for a public server with secrets. */
     lendsSecrets: boolean;
-    /** The suspension can be that of the namespace. */
+    /** The suspension, of the server or its namespace. */
     suspended: Suspension | null;
   };
 

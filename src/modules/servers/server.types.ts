@@ -2,7 +2,7 @@ import type { Visibility } from '../targets/target.types.js';
 
 declare module '../../platform/queue/pub-sub.js' {
   interface Topics {
-    /** Data that run endpoints or hosted programs cache changed. After a rename, published for the old slug as well. */
+    /** Published when data that run endpoints or hosted programs cache changed; after a rename, for the old slug as well. */
     'servers.changed': ServerChange;
     'servers.deleted': ServerChange;
   }
@@ -18,34 +18,34 @@ type Item = Record<string, unknown>;
 
 export interface HostedFacts {
   isStateful: boolean;
-  /** An auth adapter authorizes the users of the server. */
+  /** True if an auth adapter authorizes the users of the server. */
   hasAuthAdapter: boolean;
   /** The path of its MCP endpoint: `/` or `/mcp`. */
   mcpPath: string;
 }
 
-/** A string of a server that addresses a model as known attacks do, or a tool that clients reject or cannot check. */
+/** A warning about a string that instructs a model as in known attacks, or about a tool that clients reject or cannot check. */
 export interface ServerWarning {
-  /** Null outside of tools; the message then names the part. */
+  /** Name of the tool; null for other parts, which the message names. */
   tool: string | null;
   message: string;
-  /** Clients reject the tool or cannot check its arguments or results, because of its schema. */
+  /** True if clients reject the tool or cannot check its arguments or results, because of its schema. */
   isBroken?: true;
 }
 
-/** Scanned, or claimed by its author. */
+/** Facts of a server, from a scan or from its author. */
 export interface ServerSnapshot {
   releaseId: string;
   type: ReleaseType;
-  /** External releases only. */
+  /** URL of the upstream of an external release. */
   upstreamUrl: string | null;
-  /** Bundles only. */
+  /** Runtime of a bundle. */
   runtime: BundleRuntime | null;
   /** Hosted modules only; null or missing for others. */
   hosted?: HostedFacts | null;
   /** True if a card claims it and no scan confirmed it. Missing in old rows. */
   isClaimed?: boolean;
-  /** The credentials were deleted after the scan; without them the server might show less. */
+  /** True if the credentials of the scan were deleted; without them, the server might list less. */
   hadCredentials?: boolean;
   /** JSON Schema of the configuration values of callers; `{}` without any. */
   configSchema: Item;
@@ -57,7 +57,7 @@ export interface ServerSnapshot {
   resources: Item[] | null;
   resourceTemplates: Item[] | null;
   prompts: Item[] | null;
-  /** Missing in old rows. */
+  /** Warnings of the scan; missing in old rows. */
   warnings?: ServerWarning[];
 }
 
@@ -93,7 +93,7 @@ export interface ServerHolder {
   endUse(use: ServerUse, now: boolean): void;
 }
 
-/** Run endpoints, and connections to servers, hold servers. */
+/** Holders of servers: run endpoints, and connections to servers. */
 export const serverHolders = {
   runs: Symbol('ServerHolder of runs'),
   connections: Symbol('ServerHolder of connections'),
@@ -102,7 +102,7 @@ export const serverHolders = {
 /** A server's id, names and owner, as access decisions need them. */
 export interface ServerRef extends ServerTarget {
   namespaceId: string;
-  /** Empty for a namespace-only server. */
+  /** Name within the namespace; empty for a namespace-only server. */
   name: string;
   slug: string;
 }
@@ -123,7 +123,7 @@ export type ServerChange = Pick<ServerRef, 'id' | 'slug'>;
 
 export interface QualifiedName {
   namespace: string;
-  /** Empty for a namespace-only server. */
+  /** Name within the namespace; empty for a namespace-only server. */
   name: string;
 }
 

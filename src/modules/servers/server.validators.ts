@@ -5,7 +5,7 @@ import { InvalidInputError } from '../../platform/errors/domain-error.js';
 import { checkWith } from '../../platform/http/input-values.js';
 import { SERVER_NAME, SERVER_SUBRESOURCES } from '../../platform/http/resource-names.js';
 
-/** Including percent-encoding, as a repository's owner and name are stored and indexed. */
+/** Maximum length of a URL, including percent-encoding, as a repository's owner and name are stored and indexed. */
 const URL_CHARS_MAX = 2048;
 
 export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;

@@ -31,10 +31,10 @@ import {
 import { ServersService } from './servers.service.js';
 import { parseQualifiedName, type ServerRef } from './server.types.js';
 
-/** 20 November 2026, in the form of RFC 9745. */
+/** Date of deprecation, 20 November 2026, in the form of RFC 9745. */
 const DEPRECATED_SINCE = '@1795132800';
 
-/** A server with secrets becomes public without a confirmation. */
+/** Error for a server with secrets that becomes public without a confirmation. */
 const secretsNotConfirmed = {
   status: 409,
   message:
@@ -78,7 +78,7 @@ export class ServersController {
     answerJson(response, JSON.stringify(await this.serversService.detail(name, request.grant.caller)));
   }
 
-  /** Change a server. Omitted members stay; null clears a member. */
+  /** Change a server. Omitted fields stay unchanged; null clears a field. */
   @Patch('servers/:qualifiedName')
   @ApiServerName()
   @Access('servers:write', ownServer)

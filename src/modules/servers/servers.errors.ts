@@ -37,7 +37,7 @@ export class NotGrantableError extends ForbiddenError {
   }
 }
 
-/** Neither a grant nor the role of an editor suffices. */
+/** Only owners can make the server more visible: neither a grant nor the role of an editor is enough. */
 export class OpenedByOwnersError extends ForbiddenError {
   constructor() {
     super(
@@ -46,7 +46,7 @@ export class OpenedByOwnersError extends ForbiddenError {
   }
 }
 
-/** The owner must first confirm that every caller uses them. */
+/** The server has secrets, and its owner must first confirm that every caller uses them. */
 export class SecretsNotConfirmedError extends ConflictError {
   constructor() {
     super(

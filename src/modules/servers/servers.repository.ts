@@ -45,7 +45,7 @@ const DETAIL = new PreparedStatement<{ detail: DetailRow & ServerTarget }>(
 const REF = `s.id, s.namespace_id AS "namespaceId", n.name AS namespace, n.account_id AS "ownerId", s.name, s.slug,
             s.visibility`;
 
-/** Snapshots can have megabytes, so this reads only six members. */
+/** Returns the SQL of a runnable server. Snapshots can have megabytes, so it reads only six members. */
 const runnableWhere = (condition: string) =>
   new PreparedStatement<RunnableServer & { sealedUrl: string | null }>(
     `SELECT ${REF},
@@ -61,7 +61,7 @@ const runnableWhere = (condition: string) =>
 const RUNNABLE_BY_SLUG = runnableWhere('lower(s.slug) = lower($1)');
 const RUNNABLE_BY_ID = runnableWhere('s.id = $1');
 
-/** Includes the right of an organization's members to call: a connection calls without the roles of its account. */
+/** Grants of a server, including the right of an organization's members to call: a connection calls without the roles of its account. */
 const GRANT = new PreparedStatement<GrantRef>(
   `SELECT g.id, g."ownLevel" AS level, g.tools FROM ${grantsTo('$2::uuid')} g
     WHERE g.server_id = $1 OR g.namespace_id = (SELECT namespace_id FROM servers WHERE id = $1)

@@ -34,7 +34,7 @@ import { ServerCardsService } from './server-cards.service.js';
 import { ServerUrlsService } from './server-urls.service.js';
 import { requireServerName } from './server.validators.js';
 
-/** Leaves room for a suffix in the 83 characters of the longest slug. */
+/** Maximum length of a slug without its suffix; the longest slug has 83 characters. */
 const SLUG_BASE_MAX = 78;
 
 const inAnyCase = (name: string) => Raw((column) => `lower(${column}) = lower(:name)`, { name });

@@ -17,10 +17,10 @@ import { parseUrl } from '../../config/parse-url.js';
 import { ARCHIVE_BYTES_MAX } from './skill-package.js';
 import { SkillPublishError } from './skills.errors.js';
 
-/** GitHub redirects once, to codeload.github.com. */
+/** Maximum number of redirects; GitHub redirects once, to codeload.github.com. */
 const REDIRECTS_MAX = 5;
 
-/** Published clients repeat a request after 60 s. */
+/** Time limit of a fetch: published clients repeat a request after 60 s. */
 const FETCH_MS_MAX = 45_000;
 
 /** Signatures with which a zip can begin: a file, or the end of an empty one. */
@@ -77,12 +77,12 @@ export class GitArchives {
   }
 }
 
-/** The zip has two URLs for an unknown host. */
+/** Source of a skill. The zip has two URLs for an unknown host. */
 export interface GitSource {
   gitUrl: string;
-  /** Repository and folder, the same for every spelling and every branch. */
+  /** Key of repository and directory, the same for every spelling and every branch. */
   key: string;
-  /** Empty if the URL names the whole repository. */
+  /** Path of the directory; empty if the URL names the complete repository. */
   folder: string;
   archives: [URL, ...URL[]];
 }
@@ -103,7 +103,7 @@ const hosts: ReadonlyMap<string, Host> = new Map(
   Object.entries({ 'github.com': github, 'gitlab.com': gitlab, 'bitbucket.org': bitbucket }),
 );
 
-/** Including percent-encoding; the column is indexed. */
+/** Maximum length of a URL, including percent-encoding; the column is indexed. */
 const URL_LENGTH_MAX = 1_000;
 
 /** The newest commit of the default branch, for every kind of host. */

@@ -25,7 +25,7 @@ const types: Record<string, string> = {
   '.pdf': 'application/pdf',
 };
 
-/** Keeps browsers from running or loading anything (`nosniff` is on every response). */
+/** Policy that keeps browsers from running or loading content (`nosniff` is on every response). */
 const FILE_POLICY = "sandbox; default-src 'none'";
 
 export function answerPublication(response: Response, { created, skill }: Publication): PublishedSkillDto {

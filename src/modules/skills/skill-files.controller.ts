@@ -94,7 +94,7 @@ export class SkillIndexesController {
 export class SkillFilesController {
   constructor(private readonly skillFilesService: SkillFilesService) {}
 
-  /** Download a skill as a zip. The same skill is the same zip. */
+  /** Download a skill as a zip. The same skill gives the same zip, byte for byte. */
   @Get('download')
   @ApiEtag()
   @ApiOkResponse({ description: 'The zip.', content: { 'application/zip': binary } })

@@ -40,7 +40,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     { merge: (newer, older) => newer + older },
   );
 
-  /** The keys are the hashes of the files. */
+  /** Digests by the hashes of the files. */
   private readonly digests = growingLru<Promise<string>>();
 
   constructor(
@@ -152,7 +152,7 @@ export class SkillFilesService implements OnApplicationShutdown {
     zip.on('error', (error: Error) => stream.destroy(error));
     for (const { path, isExecutable } of files) {
       const mode = isExecutable ? 0o100755 : 0o100644;
-      // One file in memory at a time: the next one is read when this one is written.
+      // Keeps one file in memory at a time: the next one is read when this one is written.
       zip.addReadStreamLazy(path, { ...ZIP_TIME, mode }, (done) => {
         this.skillsRepository.findFile(skillId, path, contentHash).then(
           (file) => (file ? done(null, Readable.from([file.content])) : done(toReplacedError(), null!)),

@@ -10,7 +10,7 @@ export type SkillMd = Pick<Skill, 'name' | 'description' | 'prompt' | 'categorie
 
 const library = lazyRequire<typeof Yaml>('yaml');
 
-/** Far more than a name and a description need. */
+/** Maximum length of the front matter, far more than a name and a description need. */
 const FRONT_MATTER_LENGTH_MAX = 8 * 1024;
 
 const DESCRIPTION_LENGTH_MAX = 1024;
@@ -66,7 +66,7 @@ export function parseSkillMd(content: Buffer): SkillMd {
   };
 }
 
-/** Takes time linear in the length: the library compares each key of a mapping with all others. @throws */
+/** Parses YAML in time linear in its length: the library itself compares each key of a mapping with all others. @throws */
 function parseYaml(yaml: string): unknown {
   const { parseDocument, isMap } = library();
   const document = withoutStacks(() =>
@@ -127,7 +127,7 @@ function invalid(problem: string): SkillPublishError {
   return new SkillPublishError('unprocessable', 'invalid_skill_md', `SKILL.md ${problem}`);
 }
 
-/** Leaves out items other than words. */
+/** Returns the words of a list, without other items. */
 function toWords(value: unknown): string[] {
   const list: unknown[] = typeof value === 'string' ? value.split(',') : Array.isArray(value) ? value : [];
   const items = list.map((item) => (typeof item === 'string' ? item.trim() : '')).filter((item) => WORD.test(item));

@@ -15,7 +15,7 @@ export interface SkillPackage extends SkillMd {
 
 const MB = 1024 * 1024;
 
-/** Published clients know the same limit for bundles. */
+/** Maximum size of an archive, as published clients allow for bundles. */
 export const ARCHIVE_BYTES_MAX = 25 * MB;
 
 const FILES_MAX = 1_000;
@@ -25,7 +25,7 @@ const FILE_BYTES_MAX = 5 * MB;
 
 export const UPLOAD_LIMITS: ZipLimits = { entriesMax: FILES_MAX, totalBytesMax: FILES_BYTES_MAX, isPartUsed: true };
 
-/** Only the folder of the skill is unpacked from a repository. */
+/** Limits of a repository, from which only the directory of the skill is unpacked. */
 export const REPOSITORY_LIMITS: ZipLimits = { entriesMax: 20_000, totalBytesMax: 500 * MB, isPartUsed: true };
 
 const SKILL_MD = 'SKILL.md';
@@ -76,7 +76,7 @@ export async function readSkillPackage(archive: Buffer, limits: ZipLimits, folde
 }
 
 /**
- * Paths must stay different files on every system, and contain no characters that disguise them.
+ * Requires paths that stay different files on every system and contain no characters that disguise them.
  *
  * @throws InvalidArchiveError
  */

@@ -36,7 +36,7 @@ export class SkillQueryDto extends PageQueryDto {
   @IsFlag()
   verified?: boolean;
 
-  /** With `q`: how many of the best matches are shown, on all pages together. */
+  /** Number of best matches on all pages together, with `q`. */
   @IsWhole(10, 500)
   topK?: number = 500;
 
@@ -44,7 +44,7 @@ export class SkillQueryDto extends PageQueryDto {
   @IsCommaList(50)
   fields?: string[];
 
-  /** Accepted for clients that send one, and ignored. */
+  /** Ignored; accepted for clients that send a seed. */
   @ApiProperty({ type: 'integer' })
   @IsOptional()
   @Type(() => Number)
@@ -93,13 +93,13 @@ export class SkillSummaryDto {
   /** @example 'Reviews a change for bugs and style. Use it before a merge.' */
   description: string;
   /**
-   * The instructions. Null in lists: they may be a megabyte; read the skill for them.
+   * The instructions. Null in lists, since they can have a megabyte: read the skill to get them.
    * @example null
    */
   @ApiProperty({ type: String, nullable: true })
   prompt: string | null;
   /**
-   * 0 to 1. Always 0: nothing measures it here.
+   * Quality, from 0 to 1. Always 0: Slipway does not measure it.
    * @example 0
    */
   qualityScore: number;
@@ -120,7 +120,7 @@ export class SkillSummaryDto {
    */
   externalForks: number;
   /**
-   * Downloads, and reads of its SKILL.md. A second or two behind.
+   * Number of downloads and of reads of SKILL.md, a second or two behind.
    * @example 12
    */
   totalActivations: number;
@@ -178,7 +178,7 @@ export class PublishedSkillDto extends PickType(SkillSummaryDto, [
   'createdAt',
 ]) {
   /**
-   * When its files were published last.
+   * Time at which the files were last published.
    * @example '2026-11-20T10:15:00.000Z'
    */
   updatedAt: string;
@@ -191,7 +191,7 @@ export class DeletedSkillDto {
   qualifiedName: string;
 }
 
-/** One skill, as installers ask for it. */
+/** One skill, as installers request it. */
 export class SkillIndexEntryDto {
   /** @example 'code-review' */
   name: string;

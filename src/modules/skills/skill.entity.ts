@@ -26,7 +26,7 @@ export class SkillFile {
   @JoinColumn({ name: 'skill_id', foreignKeyConstraintName: 'skill_files_skill_fk' })
   skill: Relation<Skill>;
 
-  /** Relative to the folder that holds SKILL.md, with `/`. */
+  /** Path relative to the directory of SKILL.md, with `/`. */
   @PrimaryColumn('text')
   path: string;
 
@@ -52,7 +52,7 @@ export class Skill {
   @Column('uuid', { name: 'namespace_id' })
   namespaceId: string;
 
-  /** Spec 4.13. */
+  /** Namespace that owns the skill (Spec 4.13). */
   @ManyToOne(() => Namespace, { nullable: false, onDelete: 'CASCADE' })
   @JoinColumn({ name: 'namespace_id', foreignKeyConstraintName: 'skills_namespace_fk' })
   namespace: Relation<Namespace>;
@@ -60,7 +60,7 @@ export class Skill {
   @Column('text')
   slug: string;
 
-  /** From the front matter: what installers call the skill. */
+  /** Name in the front matter, by which installers call the skill. */
   @Column('text')
   name: string;
 
@@ -91,7 +91,7 @@ export class Skill {
   @Column('text', { name: 'content_hash' })
   contentHash: string;
 
-  /** Filled by a trigger. */
+  /** Search document, which a trigger fills. */
   @Column('tsvector', { nullable: true, select: false })
   search: string | null;
 

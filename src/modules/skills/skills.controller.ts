@@ -26,7 +26,7 @@ const replaced = { type: PublishedSkillDto, description: 'There was one, and it 
 export class SkillsController {
   constructor(private readonly skillsService: SkillsService) {}
 
-  /** Search skills, or browse them. Best match first with `q`, newest first without. */
+  /** Search skills, or browse them. With `q`, the best match comes first; without, the newest skill. */
   @Get()
   @Access('skills:read', { anonymous: true })
   @ApiErrors(400)
@@ -44,7 +44,7 @@ export class SkillsController {
   }
 
   /**
-   * Publish a skill from a Git repository. The repository is fetched once, now; repeat the request to fetch it again. Only
+   * Publish a skill from a Git repository. Slipway fetches the repository once; repeat the request to fetch it again. Only
    * the folder that holds SKILL.md is stored: at most 1,000 files of 5 MB each and 50 MB together.
    */
   @Put(':namespace/:slug')

@@ -2,7 +2,7 @@ import { DomainError, NotFoundError, type ErrorKind } from '../../platform/error
 
 export const skillNotFoundError = () => new NotFoundError('Skill not found');
 
-/** Clients distinguish the reasons by `code`. */
+/** A skill was rejected. Clients distinguish the reasons by `code`. */
 export class SkillPublishError extends DomainError {
   constructor(
     readonly kind: ErrorKind,

@@ -7,10 +7,10 @@ import type { PackagedFile } from './skill-package.js';
 import type { SkillQueryDto } from './skill.dto.js';
 import type { SkillRef } from './skills.access.js';
 
-/** The index `skills_typos` is on this expression. */
+/** Expression of the index `skills_typos`. */
 const TEXT = `(skill.slug || ' ' || skill.name || ' ' || skill.description)`;
 
-/** Whole words before similar ones, then their rank, then their similarity to slug and name. */
+/** Sort order: exact words before similar ones, then their rank, then their similarity to slug and name. */
 const SCORE =
   `(skill.search @@ websearch_to_tsquery('english', :q))::int + ` +
   `ts_rank(skill.search, websearch_to_tsquery('english', :q)) + word_similarity(:q, skill.slug || ' ' || skill.name)`;
@@ -31,7 +31,7 @@ export type SkillContent = Pick<
   'name' | 'description' | 'prompt' | 'categories' | 'servers' | 'contentHash' | 'gitUrl' | 'gitSource'
 >;
 
-/** Files are in order; the SHA-256 of SKILL.md is hex. */
+/** A listed skill, with its files in order and the SHA-256 of SKILL.md in hex. */
 export type ListedSkill = Pick<Skill, 'id' | 'slug' | 'name' | 'description' | 'contentHash'> & {
   namespace: string;
   files: string[];
@@ -152,7 +152,7 @@ export class SkillsRepository {
       .where('namespace.name = :namespace AND skill.slug = :slug', { ...ref });
   }
 
-  /** Compares the hash in the same statement, so that a file and the hash belong to one publication. */
+  /** Selects files, and compares the hash in the same statement, so that a file and the hash belong to one publication. */
   private filesOf(skillId: string, contentHash?: string): SelectQueryBuilder<SkillFile> {
     const files = this.database.manager
       .createQueryBuilder(SkillFile, 'file')

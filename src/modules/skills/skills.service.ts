@@ -33,7 +33,7 @@ const PUBLICATION_WAIT_MS = 30_000;
 const unmeasured = { qualityScore: 0, verified: false, externalStars: 0, externalForks: 0, uniqueUsers: 0 };
 
 export interface Publication {
-  /** False when it replaced a skill. */
+  /** False if an existing skill was replaced. */
   created: boolean;
   skill: PublishedSkillDto;
 }

@@ -1,15 +1,15 @@
 import { emptyShape, mergeShapes, type ObjectShape, type Shape, type TextShape } from './shape.js';
 import type { TextFormat } from './text-format.js';
 
-/** A format of strings, or that numbers are integers, is inferred from at least 5 values that all have it. */
+/** Minimum number of values from which a format of strings, or the type integer, is inferred if all values have it. */
 const UNIFORM_MIN = 5;
 
-/** A member or a word of an enum with fewer observations might belong to one caller. */
+/** Minimum number of observations of a field or an enum value; with fewer, it might belong to one caller. */
 const SEEN_MIN = 3;
 
 const ENUM_TEXTS_MIN = 30;
 
-/** An object with at least 20 names, each in less than a quarter of the samples, is a dictionary. */
+/** Minimum number of names of a dictionary, each in less than a quarter of the samples. */
 const MAP_NAMES_MIN = 20;
 const MAP_PRESENCE_MAX = 0.25;
 

@@ -34,7 +34,7 @@ const WORD = /^(?=.{1,24}$)[A-Za-z]+(?:[_-][A-Za-z]+){0,3}$/;
  */
 export interface Shape {
   count: number;
-  /** Too deep, too large, or not JSON: only the count is known. */
+  /** True for values too deep, too large, or not JSON: only their count is known. */
   isOpaque: boolean;
   nulls: number;
   booleans: number;
@@ -66,13 +66,13 @@ export interface ObjectShape {
   isMap: boolean;
 }
 
-/** Deeper lists and objects are opaque. */
+/** Depth below which lists and objects are opaque. */
 export const DEPTH_MAX = 12;
 
-/** An object with more names is a dictionary. Large objects of public APIs have about 100. */
+/** Maximum number of fields; an object with more names is a dictionary. Large objects of public APIs have about 100. */
 export const FIELDS_MAX = 128;
 
-/** Each position takes about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
+/** Maximum number of positions, each about 150 bytes of JSON, which Postgres compresses; most shapes have 5 to 50. */
 export const NODES_MAX = 600;
 
 export const WORDS_MAX = 8;
@@ -166,7 +166,7 @@ function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
   counts.set(key, (counts.get(key) ?? 0) + by);
 }
 
-/** Stays within the limits, and changes neither shape. */
+/** Merges two shapes within the limits, without changing them. */
 export function mergeShapes(shape: Shape, other: Shape): Shape {
   const sum = emptyShape();
   addShape(sum, shape);

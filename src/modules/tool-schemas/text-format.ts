@@ -1,7 +1,7 @@
 export const textFormats = ['date-time', 'date', 'uuid', 'email', 'uri'] as const;
 export type TextFormat = (typeof textFormats)[number];
 
-/** Longer strings have no format. */
+/** Maximum length of a string with a format. */
 const FORMAT_CHARS_MAX = 512;
 
 const DATE = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;

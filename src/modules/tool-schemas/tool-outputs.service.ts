@@ -39,18 +39,18 @@ class Sampler {
   }
 }
 
-/** Longer results are not sampled; most have 1 to 10 KB. */
+/** Maximum length of a sampled result; most have 1 to 10 KB. */
 const RESULT_CHARS_MAX = 64 * 1024;
 
 const TOOL_NAME_CHARS_MAX = 256;
 
-/** Further results are dropped: later ones have the same shape. */
+/** Maximum size of the buffer; further results are dropped, since later ones have the same shape. */
 const BUFFER_CHARS_MAX = 4 * 1024 * 1024;
 
 /** Counts characters, in addition to those of the string. */
 const ENTRY_CHARS = 1_000;
 
-/** Takes at most 4 % of the time of the process. */
+/** Time slice of sampling, which takes at most 4 % of the time of the process. */
 const SLICE_MS = 2;
 const PAUSE_MS = 50;
 
@@ -69,7 +69,7 @@ export class ToolOutputsService implements BeforeApplicationShutdown {
   private readonly sampler = new Sampler();
   private buffer: BufferedResult[] = [];
   private bufferChars = 0;
-  /** Since the process started, because the buffer was full. */
+  /** Number of results dropped since the process started, because the buffer was full. */
   private dropped = 0;
   private timer: NodeJS.Timeout | null = null;
   private readonly schemas = new RowCache((key) => this.infer(key), { max: INFERRED_MAX, ttlMs: INFERRED_TTL_MS });

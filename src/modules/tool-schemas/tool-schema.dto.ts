@@ -1,6 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 
-/** One place of a tool's results. */
+/** One position in a tool's results. */
 export class OutputFieldDto {
   /**
    * JSONPath (RFC 9535). `[*]` stands for every element, `.*` for every member whose name is data.
@@ -32,17 +32,17 @@ export class ToolOutputSchemaDto {
   @ApiProperty({ type: 'integer', example: 48 })
   sampleCount: number;
   /**
-   * A Zod expression that accepts all of them. Every field is optional.
+   * A Zod expression that accepts all sampled results. Every field is optional.
    * @example 'z.object({ "items": z.array(z.object({ "id": z.number().int().optional() })).optional() })'
    */
   validatorSchema: string;
   /**
-   * The same, under the name that published clients read.
+   * The value of `validatorSchema`, under the name that published clients read.
    * @example 'z.object({ "items": z.array(z.object({ "id": z.number().int().optional() })).optional() })'
    */
   zodSchema: string;
   /**
-   * The same as JSON Schema 2020-12.
+   * The schema as JSON Schema 2020-12.
    * @example { "type": "object", "properties": { "items": { "type": "array", "items": { "type": "object" } } } }
    */
   @ApiProperty({ type: 'object', additionalProperties: true })

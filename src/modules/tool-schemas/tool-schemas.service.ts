@@ -10,7 +10,7 @@ import { ToolShapesRepository } from './tool-shape.repository.js';
 export class ToolSchemasService {
   constructor(private readonly toolShapesRepository: ToolShapesRepository) {}
 
-  /** Uses recent results (Spec 4.8). @throws NotFoundError without samples */
+  /** Infers a schema from recent results (Spec 4.8). @throws NotFoundError without samples */
   async infer(server: ServerRef, toolName: string): Promise<ToolOutputSchemaDto> {
     const observed = await this.toolShapesRepository.find(server.id, toStorableText(toolName));
     if (!observed) throw new NotFoundError('No output samples found');

@@ -10,7 +10,7 @@ import { deletionTime } from '../../platform/database/deletion-time.js';
 const WEEKS = 5;
 const WEEK_MS = 7 * 24 * 3_600_000;
 
-/** The shapes of one server take at most 90 MB before compression, usually 2 MB. */
+/** Maximum number of tools of one server, whose shapes take at most 90 MB before compression, usually 2 MB. */
 const TOOLS_MAX = 200;
 
 export interface Observed {
@@ -120,7 +120,7 @@ function weekOf(time: number): number {
   return Math.floor(time / WEEK_MS);
 }
 
-/** Maps are lists of pairs in JSON, because a member can be named `__proto__`. */
+/** Maps that are lists of pairs in JSON, because a member can be named `__proto__`. */
 const MAPS = new Set(['fields', 'formats', 'words']);
 
 export function toShapeText(shape: Shape): string {

@@ -5,7 +5,7 @@ import { namesIn, streamIfThere, syncFile, syncFolder } from '../files/files.js'
 import { BlobStore, type Blob, isBlobHash } from './blob-store.js';
 import { UploadFolder } from './upload-folder.js';
 
-/** 256 folders. Unfinished files are in `incoming`. */
+/** Stores blobs in 256 directories; unfinished files are in `incoming`. */
 export class DiskBlobStore extends BlobStore {
   private readonly uploads: UploadFolder;
 

@@ -52,7 +52,7 @@ export class S3BlobStore extends BlobStore {
       ...(region && { region }),
       // Servers other than AWS's have one address for all buckets, and their regions have no meaning.
       ...(endpoint && { endpoint, forcePathStyle: true, region: region ?? 'us-east-1' }),
-      // Not all of them know the newer checksums.
+      // Not all S3 services know the newer checksums.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       // Otherwise warnings go to the console; the error that follows is more specific.
@@ -126,7 +126,7 @@ export class S3BlobStore extends BlobStore {
   }
 }
 
-/** Sockets are opened by `egress`. */
+/** Returns agents whose sockets `egress` opens. */
 function agentsOf(egress: Egress): { httpAgent: HttpAgent; httpsAgent: HttpsAgent } {
   const dialled =
     (protocol: string): HttpAgent['createConnection'] =>

@@ -8,7 +8,7 @@ export type Found = Record<string, string | number>;
 /** `Facts` describe one part: Postgres, Redis, folders, or an error of one. */
 export interface Check<Facts> {
   asks: string;
-  /** False: a warning; default true. */
+  /** False for a warning; true by default. */
   isFatal?: boolean;
   /** Returns null without a problem; otherwise the values for the messages. */
   find: (facts: Facts) => Found | null;

@@ -8,7 +8,7 @@ import type { examineFolders } from './folder-checks.js';
 
 interface DefaultFacts {
   env: Env;
-  /** Others can reach the service: by a `PUBLIC_URL` elsewhere, or on all addresses with an external database. */
+  /** True if others can reach the service: by a `PUBLIC_URL` elsewhere, or on all addresses with an external database. */
   isProduction: boolean;
   /** `DATA_DIR` has the embedded database. */
   isEmbedded: boolean;

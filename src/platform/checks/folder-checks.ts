@@ -10,7 +10,7 @@ interface FolderFacts {
   dataDir: string;
   dataCode: string | null;
   tmp: string;
-  /** Null also without the role `host`. */
+  /** Error code of the temporary directory; null if it is writable, and without the role `host`. */
   tmpCode: string | null;
 }
 

@@ -36,11 +36,11 @@ export interface PostgresFacts {
   missing: string[];
   /** Extensions of the machine that the role cannot add to the database. */
   notAllowed: string[];
-  /** A session keeps its settings between transactions, invisible to other sessions. */
+  /** True if a session keeps its settings between transactions, invisible to other sessions. */
   keepsSessions: boolean;
   processes: number;
   wanted: number;
-  /** Connections available to them within the limits of Postgres, the database and the role. */
+  /** Number of connections available within the limits of Postgres, the database and the role. */
   usable: number;
   isWorker: boolean;
 }
@@ -49,7 +49,7 @@ const OLDEST_MAJOR = 14;
 
 const toNames = (names: string[]) => (names.length > 0 ? { names: names.slice(0, 5).join(', ') } : null);
 
-/** Without a supported version, nothing else is read. */
+/** Checks the version of Postgres; without a supported one, no other fact is read. */
 const versionCheck: Check<Pick<PostgresFacts, 'version'>> = {
   asks: 'the version of Postgres',
   find: ({ version }) => (Number.parseInt(version) < OLDEST_MAJOR ? { version } : null),

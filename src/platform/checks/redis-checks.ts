@@ -56,7 +56,7 @@ export const redisFactChecks: Check<RedisFacts>[] = [
 
 export const redisChecks: Check<never>[] = [connectCheck, ...redisFactChecks];
 
-/** Reconnects if Redis becomes unavailable later. @returns the version, and the problems with it */
+/** Examines Redis, and reconnects if it becomes unavailable later. @returns the version, and the problems with it */
 export async function examineRedis(redisUrl: string): Promise<{ found: string; faults: Fault[] }> {
   const url = new URL(redisUrl);
   const database = url.pathname.slice(1) || '0';

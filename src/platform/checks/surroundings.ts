@@ -30,7 +30,7 @@ interface Examined {
   faults: Fault[];
 }
 
-/** Changes nothing. */
+/** Runs the checks without changing anything. */
 export async function examine(env: Env, parts: Part[]): Promise<Examined[]> {
   const all = await Promise.all(parts.map(async (part) => ({ part, examined: await examiners[part](env) })));
   return all.flatMap(({ part, examined }) => (examined ? [{ part, ...examined }] : []));

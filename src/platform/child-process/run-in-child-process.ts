@@ -1,7 +1,7 @@
 import { fork, spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-/** Because of its memory or its time. */
+/** A child process was killed because of its memory or its time. */
 export class ChildProcessKilledError extends Error {
   constructor(readonly reason: 'memory' | 'time') {
     super(`A child process was killed before it answered: too much ${reason}`);
@@ -11,11 +11,11 @@ export class ChildProcessKilledError extends Error {
 export interface ChildProcessLimits {
   memoryMbMax: number;
   timeoutMs: number;
-  /** The promise fails with the signal's reason. */
+  /** Signal on which the promise rejects with its reason. */
   signal: AbortSignal;
 }
 
-/** Node starts only compiled code, so for tests, which run the sources, it is the last build. */
+/** Directory of compiled code, which Node can start; for tests, which run the sources, that of the last build. */
 export const compiledRoot = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../../dist/src/' : '../../', import.meta.url),
 );

@@ -44,7 +44,7 @@ export function poolOf({ driver }: DataSource): Pool {
   return (driver as unknown as { master: Pool }).master;
 }
 
-/** Used by processes that do not start Nest. */
+/** Patterns of entity files, for processes that do not start Nest. */
 export const entityFiles = ['modules', 'mcp', 'hosting', 'platform'].map((folder) =>
   here(`../../${folder}/**/*.entity.js`),
 );

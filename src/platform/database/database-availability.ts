@@ -7,7 +7,7 @@ const CACHED_MS = 5_000;
  */
 const AGE_MS_MAX = CACHED_MS + 5_000;
 
-/** A process has one, like its database. */
+/** Availability of the database of this process. */
 class DatabaseAvailability {
   /** Earliest time at which the database stopped responding, by the monotonic clock. */
   private answeredAt = performance.now();

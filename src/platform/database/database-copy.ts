@@ -20,7 +20,7 @@ export interface DatabaseOutline {
   sequences: Record<string, string>;
 }
 
-/** Migrations record themselves; processes and their leases do not outlive the service. */
+/** Tables that are not copied: migrations record themselves, and processes and their leases do not outlive the service. */
 const OWN_ROWS = ['migrations', 'module_migrations', 'processes'];
 
 /** Days of logs without a parent are about to be dropped. */
@@ -47,7 +47,7 @@ const FOREIGN_KEYS = `
 /** Range of a day of logs, as `pg_get_expr` writes it. It becomes part of a statement, so nothing else is accepted. */
 const BOUND_OF_DAY = /^FOR VALUES FROM \('\d{4}-\d\d-\d\d'\) TO \('\d{4}-\d\d-\d\d'\)$/;
 
-/** Tables cannot be altered or dropped until the snapshot is closed. */
+/** A snapshot of the database. Tables cannot be altered or dropped until it is closed. */
 export class DatabaseSnapshot {
   private constructor(private readonly client: Client) {}
 

@@ -10,7 +10,7 @@ import { CLOCK_OFFSET_MS_MAX } from './deletion-time.js';
 
 const PING_EVERY_MS = 1_000;
 
-/** Longer than any healthy response, shorter than the timeouts of load balancers. */
+/** Timeout of a ping, longer than any healthy response, shorter than the timeouts of load balancers. */
 const PING_MS_MAX = 2_000;
 
 /** Pings every second: the availability of the database, and its clock, which all processes of a service share. */

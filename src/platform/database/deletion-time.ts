@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 
-/** Half of the difference that calls between processes tolerate: two clocks within it agree sufficiently. */
+/** Maximum offset of a clock, half of the difference that calls between processes tolerate. */
 export const CLOCK_OFFSET_MS_MAX = 15_000;
 
 const logger = new Logger('clock');

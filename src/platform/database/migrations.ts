@@ -5,7 +5,7 @@ import type { ExternalModule } from '../external-modules/load-external-modules.j
 import { dataSourceOptions } from './data-source-options.js';
 import { COPY_NAME, MIGRATING } from './session.js';
 
-/** An arbitrary constant: processes that start together wait for each other on it. TypeORM itself takes no lock. */
+/** Number of the lock on which processes that start together wait for each other. TypeORM itself takes no lock. */
 const MIGRATION_LOCK = 7_265_017;
 
 const BASELINE = 'Baseline1795490000000';
@@ -125,7 +125,7 @@ async function migrationSources(options: DataSourceOptions, modules: ExternalMod
 }
 
 /**
- * Includes migrations of these modules outside the tree.
+ * Returns pending migrations, including those of these modules outside the tree.
  *
  * @throws SchemaVersionError if a start would be refused: by a newer schema, or by a backup that runs before migrations
  */

@@ -2,7 +2,7 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError, QueryRunnerProviderA
 import { types } from 'node:util';
 import { UnavailableError } from '../errors/domain-error.js';
 
-/** A restart of Postgres takes about this long. */
+/** Time after which clients retry: a restart of Postgres takes about this long. */
 const RETRY_AFTER_SECONDS = 2;
 
 export class DatabaseUnreachableError extends UnavailableError {

@@ -14,7 +14,7 @@ import { createHash } from 'node:crypto';
 import { QueryFailedError, type DataSource } from 'typeorm';
 import { poolOf } from './data-source-options.js';
 
-/** Used outside of transactions. Create it once, when its file is loaded. */
+/** A prepared statement outside of transactions. Create it once, when its file is loaded. */
 export class PreparedStatement<Row extends object> {
   private readonly name: string;
 

@@ -13,7 +13,7 @@ const LIFETIME_MS = 5_000;
 /** Time after which the ping has noticed that the database does not respond. */
 const NOTICED_MS = 3_000;
 
-/** The query began at this time, by the monotonic clock. */
+/** A cached row, with the time at which its query began, by the monotonic clock. */
 interface Entry<Row> {
   row: Row;
   readAt: number;

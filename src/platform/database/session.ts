@@ -8,17 +8,17 @@
  */
 import { Client, type ClientBase } from 'pg';
 
-/** The values are SQL. */
+/** Settings of a session; their values are SQL. */
 export type SessionSettings = Record<string, string | number>;
 
-/** Applies whatever the role and the database say: for migrations, copies and commands. */
+/** Settings without time limits, whatever those of the role and the database: for migrations, copies and commands. */
 export const UNLIMITED: SessionSettings = {
   statement_timeout: 0,
   lock_timeout: 0,
   idle_in_transaction_session_timeout: 0,
 };
 
-/** For migrations: everything that needs a table waits behind the lock that a migration waits for. */
+/** Settings of migrations: everything that needs a table waits behind the lock that a migration waits for. */
 export const MIGRATING: SessionSettings = { ...UNLIMITED, lock_timeout: 3_000 };
 
 export const COPY_NAME = 'slipway-copy';

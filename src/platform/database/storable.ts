@@ -1,4 +1,4 @@
-/** Postgres and every recursion of Slipway support some thousands. */
+/** Maximum depth of JSON; Postgres and every recursion of Slipway support some thousands. */
 export const DEPTH_MAX = 100;
 
 /**

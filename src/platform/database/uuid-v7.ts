@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 
-/** A call takes 2 µs, however few bytes it returns, so they are generated in batches. */
+/** Size of a batch of random bytes: a call takes 2 µs, however few bytes it returns. */
 const PORTION_BYTES = 4_096;
 
 const portion = Buffer.alloc(PORTION_BYTES);

@@ -8,7 +8,7 @@ const WAITING_MAX = 50_000;
 
 /** Limits of a buffer, above which new values are dropped and counted, and how values are combined. */
 export interface BufferOptions<Value> {
-  /** Most rows that wait; 50,000 by default. */
+  /** Maximum number of waiting rows; 50,000 by default. */
   rowsMax?: number;
   /** Weight of a value. For values of a few hundred bytes the limit of rows is enough. */
   of?: (value: Value) => number;
@@ -18,7 +18,7 @@ export interface BufferOptions<Value> {
   merge?: (newer: Value, older: Value) => Value;
 }
 
-/** Waiting values of all buffers of one name, and dropped values since the process started. */
+/** Numbers of waiting values of all buffers of one name, and of dropped values since the process started. */
 export interface BufferStats {
   name: string;
   waiting: number;
@@ -69,7 +69,7 @@ export class WriteBehind<Key, Value> implements OnApplicationShutdown {
     groups.set(name, this.group);
   }
 
-  /** Dropped values of all buffers of this name, since the process started. */
+  /** Number of dropped values of all buffers of this name, since the process started. */
   get dropped(): number {
     return this.group.dropped;
   }

@@ -3,7 +3,7 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 
 export interface HostPattern {
-  /** Its `name` is an address if one was given, IPv6 in brackets. */
+  /** Rule for a host, whose `name` can be an address, IPv6 in brackets. */
   host: HostRule;
   /** Null without a port. */
   port: number | null;
@@ -59,7 +59,7 @@ const METADATA_ADDRESSES = new Set(
   ].map((address) => ipaddr.parse(address).toString()),
 );
 
-/** Any other range of `ipaddr.js`, now or later, is `reserved`. */
+/** Kinds of the ranges of `ipaddr.js`; any other range is `reserved`. */
 const KIND_OF_RANGE = new Map<string, AddressKind>([
   ['unicast', 'public'],
   ['loopback', 'loopback'],
@@ -281,7 +281,7 @@ export function parseHostPattern(text: string): HostPattern | null {
   return rule === null || (port ?? 0) > 65_535 ? null : { host: rule, port };
 }
 
-/** Defaults to the port of the scheme. */
+/** Returns the port of a URL, by default that of the scheme. */
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;

@@ -13,7 +13,7 @@ export const uncoded = { 'accept-encoding': 'identity' };
 const CODINGS_MAX = 2;
 
 const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = constants;
-/** Every chunk is decoded immediately, and a missing end is not an error. */
+/** Options by which every chunk is decoded immediately, and a missing end is not an error. */
 const zlib = { flush: Z_SYNC_FLUSH, finishFlush: Z_SYNC_FLUSH };
 const brotli = { flush: BROTLI_OPERATION_FLUSH, finishFlush: BROTLI_OPERATION_FLUSH };
 

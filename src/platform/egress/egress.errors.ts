@@ -51,7 +51,7 @@ export class EgressRefusedError extends errorOf('invalid', 'validation_error') {
   }
 }
 
-/** The message has neither the address nor the password of the operator's proxy. */
+/** The proxy failed. The message has neither its address nor its password. */
 export class EgressProxyError extends errorOf('upstream', 'upstream_error') {
   static ofConnectFailure(error: NodeJS.ErrnoException): EgressProxyError {
     return new EgressProxyError(

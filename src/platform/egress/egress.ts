@@ -35,7 +35,7 @@ export type ResolveHost = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** Each port has a test for the addresses that are closed at it. */
+/** Closed ports, each with a test for the addresses at which it is closed. */
 export type ClosedPorts = ReadonlyMap<number, (address: string) => boolean>;
 
 export interface EgressConnectOptions {
@@ -61,7 +61,7 @@ export interface EgressRequestOptions {
    * Default `call`.
    */
   dispatcherKind?: 'call' | 'stream';
-  /** The socket is closed after the response instead of being kept. */
+  /** True to close the socket after the response instead of keeping it. */
   isSocketClosed?: boolean;
   /** True for the request of a hosted program, which names its own sender. */
   isForwarded?: boolean;
@@ -77,7 +77,7 @@ export interface DialledSocket {
 export interface LastConnect {
   guardMs: number;
   connectMs: number;
-  /** When it was open, by `performance.now()`. */
+  /** Time at which the socket was open, by `performance.now()`. */
   at: number;
 }
 
@@ -103,7 +103,7 @@ const CALL_SOCKETS_PER_ORIGIN = 64;
 const IDLE_MS = 4_000;
 const IDLE_MS_MAX = 30_000;
 
-/** Shared by every origin of an Agent; undici's default of 100 is meant per origin. */
+/** Maximum number of TLS sessions of all origins of an Agent; undici's default of 100 is meant per origin. */
 const TLS_SESSIONS_MAX = 1_000;
 
 const LOCAL_KINDS: ReadonlySet<AddressKind> = new Set(['loopback', 'unspecified']);
@@ -117,7 +117,7 @@ export function isLocalAddress(address: string): boolean {
 // eslint-disable-next-line no-control-regex -- control characters are what it looks for
 const AMBIGUOUS = /[\u0000-\u001f\u007f\\]/;
 
-/** A host must be reached through the proxy. */
+/** Thrown for a host that must be reached through the proxy. */
 class TunnelNeededError extends Error {
   /** @param addresses of the host, as far as this machine knows them */
   constructor(readonly addresses: LookupAddress[]) {
@@ -134,9 +134,9 @@ export class Egress {
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = growingLru<LastConnect>();
-  /** Sockets that are open now, in use or idle. */
+  /** Number of open sockets, in use or idle. */
   openSockets = 0;
-  /** How long the last response for a name took. */
+  /** Duration of the last lookup of each name. */
   private readonly lookups = growingLru<number>();
 
   constructor(

@@ -18,7 +18,7 @@ export interface FollowOptions extends Pick<EgressRequestOptions, 'headers' | 'b
   method?: Dispatcher.HttpMethod;
   signal: AbortSignal;
   redirectsMax: number;
-  /** Stays within the origin of the first address. Default false. */
+  /** True to stay within the origin of the first address. Default false. */
   sameOrigin?: boolean;
 }
 

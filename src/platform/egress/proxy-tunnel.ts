@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { EgressProxyError } from './egress.errors.js';
 
-/** The proxy waits for the host. */
+/** Timeout of the proxy, which waits for the host. */
 const PROXY_MS = 10_000;
 
 /**

@@ -27,12 +27,12 @@ import {
 } from './server-files.js';
 
 export interface EmbeddedPostgresOptions {
-  /** Postgres keeps its files in `pg` inside this folder. */
+  /** Data directory; Postgres keeps its files in `pg` inside it. */
   dataDir: string;
   log: (line: string) => void;
-  /** The number is that of `WORKERS`; 1 by default. */
+  /** Number of processes (`WORKERS`); 1 by default. */
   processes?: number;
-  /** The supervisor of this process starts the server, and this process only shares it. */
+  /** True if the supervisor starts the server, and this process only shares it. */
   isShared?: boolean;
   warn?: (line: string) => void;
   /** For tests: commits do not wait for the disk, and `stop` removes the data. */
@@ -42,10 +42,10 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** `postgres://slipway:…@127.0.0.1:port/slipway`; the database exists and the user owns it. */
   url: string;
-  /** When the process that started the server stops it, this one starts it again on the same port. */
+  /** True if another process started the server. When that process stops the server, this one starts it again on the same port. */
   shared: boolean;
   folder: string;
-  /** This call created the database. */
+  /** True if this call created the database. */
   firstStart: boolean;
   /** Does nothing if another process started the server. Idempotent. */
   stop(): Promise<void>;
@@ -70,7 +70,7 @@ const STABLE_MS = 60_000;
  * are not logged (they reach their caller, and quote user data); LOG and above concern the server.
  */
 const SETTINGS = ['shared_buffers=64MB', 'log_min_messages=log', 'log_checkpoints=off', 'log_line_prefix='];
-/** For one process with all its parts. One more process runs while they are replaced in turn. */
+/** Number of connections for one process with all its parts. One more process runs while they are replaced in turn. */
 const CONNECTIONS_EACH = 16;
 const THROWAWAY_SETTINGS = [
   ...SETTINGS,

@@ -38,10 +38,10 @@ wait $postgres; status=$?
 kill $watcher 2>/dev/null
 exit $status`;
 
-/** The processes of a server lock this file in the data directory. */
+/** File in the data directory that the processes of a server lock. */
 const LOCK = 'slipway.lock';
 
-/** Longer than a starting server leaves its lock file blank. */
+/** Time longer than a starting server leaves its lock file blank. */
 const BLANK_MS = 100;
 
 /** The server can be started later: another process holds the folder, is stopping in it, or took the port first. */
@@ -158,7 +158,7 @@ async function isLocked(dataDirectory: string): Promise<boolean> {
   return (await run('/bin/sh', ['-c', isFree, join(dataDirectory, LOCK)], undefined)).code === 1;
 }
 
-/** Tests only ports of loopback. */
+/** Returns true if a server responds at this loopback port. */
 async function isAnswering(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   const isAnswered = await once(socket, 'connect').then(

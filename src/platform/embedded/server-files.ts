@@ -29,13 +29,13 @@ import { readIfThere, syncFolder } from '../files/files.js';
 import { StartError } from '../../config/env.js';
 import { explainFailure, mayUse, namedEnv, run, type Account } from './server-account.js';
 
-/** Filling a folder takes seconds: an unfinished one this old was left by a killed process. */
+/** Age after which an unfinished directory was left by a killed process: filling one takes seconds. */
 const abandonedAfterMs = 10 * 60_000;
 
 export interface Installation {
   initdb: string;
   postgres: string;
-  /** A data directory must have the same major version, such as `18`. */
+  /** Major version, such as `18`, which that of the data directory must equal. */
   major: string;
   account: Account | undefined;
 }
@@ -151,7 +151,7 @@ async function removeAbandonedDrafts(target: string): Promise<void> {
 /** The database, and the role that owns it. The role can create databases and is not a superuser, as in production. */
 export const databaseName = 'slipway';
 
-/** Inside the data directory, so that a cluster and its password are never separated. Mode 0600. */
+/** File inside the data directory (mode 0600), so that a cluster and its password are never separated. */
 const passwordFile = 'slipway.password';
 
 /**

@@ -21,10 +21,10 @@ export const statusOf = {
   storage_full: 507,
 };
 
-/** Why a request failed. */
+/** Kinds of reasons why a request fails. */
 export type ErrorKind = keyof typeof statusOf;
 
-/** Decides what an error lets its reader see. */
+/** The reader of an error, which decides the visible details. */
 export interface ErrorReader {
   accountId: string;
   keyId: string;
@@ -41,7 +41,7 @@ export interface ErrorReader {
  * Domain code throws only these; the error filter turns them into a status and one of the bodies.
  */
 export abstract class DomainError extends Error {
-  /** Decides the status, in {@link statusOf}. */
+  /** Kind of the error, which decides the status ({@link statusOf}). */
   abstract readonly kind: ErrorKind;
   /** The code that clients match on (`not_found`, `validation_error`, …). */
   abstract readonly code: string;
@@ -113,7 +113,7 @@ export function routeNotFound(method: string, path: string): NotFoundError {
   return new NotFoundError(`Nothing answers ${method} ${path}. GET /docs lists every operation.`);
 }
 
-/** The path has routes, none of them for this method. `Allow` names theirs (RFC 9110 section 15.5.6). */
+/** The path has no route for this method. `Allow` names the methods of its routes (RFC 9110 section 15.5.6). */
 export class MethodNotAllowedError extends errorOf('method_not_allowed') {
   override readonly headers: { Allow: string };
 

@@ -20,7 +20,7 @@ export function ErrorForm(segment: string, family: FamilyOf): ClassDecorator {
 }
 
 /**
- * Applies even to requests that never reach a route.
+ * Returns the family of errors of a path, even for requests that never reach a route.
  *
  * @param method in any case; without one the path is read, not written
  */

@@ -39,7 +39,7 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
 
 type GrantedRequest = Request & { grant?: { caller: ErrorReader } };
 
-/** Documents under `/.well-known/` are for programs (RFC 8615), even in a browser. */
+/** Returns true for a browser, except for documents under `/.well-known/`, which are for programs (RFC 8615). */
 function isBrowser(request: Request): boolean {
   const { accept = '', authorization } = request.headers;
   const isProgram = authorization !== undefined || accept.includes('text/event-stream');
@@ -59,7 +59,7 @@ function nearestPath(asked: string, routes: Route[]): string {
   return nearest === null ? '' : ` Did you mean /${nearest}?`;
 }
 
-/** The one exit for errors: takes domain errors, sends a status and a body; for an unknown path in a browser a page. */
+/** Converts all errors to a status and a body; for an unknown path in a browser, to a page. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger('http');

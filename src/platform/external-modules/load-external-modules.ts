@@ -9,7 +9,7 @@ import type { MigrationInterface } from 'typeorm';
 import type { ZodObject } from 'zod';
 import { StartError, type Env, type Role } from '../../config/env.js';
 
-/** The major version is the `apiVersion` of modules. */
+/** Version of the module API, whose major version is the `apiVersion` of modules. */
 export const MODULE_API = '1.0.0';
 
 const API_PACKAGE = '@slipway/module';
@@ -29,7 +29,7 @@ export interface ExternalModule {
   module(env: Env): Type | DynamicModule;
   /** The roles of a process that load it. Default: `api`. */
   roles?: Role[];
-  /** Run after those of Slipway, by the timestamps in their class names, and recorded as `name:ClassName`. */
+  /** Migrations, which run after those of Slipway, by the timestamps in their class names, and are recorded as `name:ClassName`. */
   migrations?: (new () => MigrationInterface)[];
   /** Variables of the environment, each with the name of the module in front: `STARS_MAX`. Injected by `@InjectSettings`. @stability preview */
   settings?: ZodObject;

@@ -1,6 +1,6 @@
 import type { InitializeHook, ResolveHook } from 'node:module';
 
-/** Folders and files are URLs; those of folders end with a slash. */
+/** Locations of packages as URLs; those of directories end with a slash. */
 export interface PeerResolution {
   modules: { folder: string; peers: string[] }[];
   ours: string;

@@ -24,7 +24,7 @@ export async function streamIfThere(file: string): Promise<Readable | null> {
   }
 }
 
-/** Skips folders that are deleted meanwhile. @throws errors of the file system other than a missing folder */
+/** Yields the files under a directory, and skips directories that are deleted meanwhile. @throws errors of the file system other than a missing folder */
 export async function* filesBelow(folder: string): AsyncIterable<string> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -65,7 +65,7 @@ export async function createOnce(file: string, content: string, mode = 0o666): P
 }
 
 /**
- * Other accounts can pass `DATA_DIR` but not list it. If the service is root, the embedded Postgres runs as another
+ * Mode by which other accounts can pass `DATA_DIR` but not list it. If the service is root, the embedded Postgres runs as another
  * account.
  */
 export const PASSABLE = 0o711;

@@ -12,14 +12,14 @@ import cluster from 'node:cluster';
 import type { Server } from 'node:http';
 
 /**
- * Connections that the kernel sets up before they are accepted. The kernel's own limit (`somaxconn`) is 4,096 by
+ * Maximum number of connections that the kernel sets up before they are accepted. The kernel's own limit (`somaxconn`) is 4,096 by
  * default.
  */
 const BACKLOG = 4_096;
 
 const MORE_HANDLES = 3;
 
-/** The child takes 40 ms. */
+/** Time limit of a duplication; the child process takes 40 ms. */
 const DUPLICATION_MS_MAX = 5_000;
 
 interface Handle {

@@ -33,13 +33,13 @@ import { PerTickQueue } from '../schedule/paced-work.js';
 import { tracing } from '../telemetry/tracing.js';
 import { setImmediate as immediate, setTimeout as wait } from 'node:timers/promises';
 
-/** A request id of a client or proxy is kept when it is harmless to log and to send back. */
+/** Request ids of a client or proxy that are harmless to log and to send back. */
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 
-/** For every response that is not a page: browsers run nothing of it, load nothing for it, and show it in no frame. */
+/** Policy of every response that is not a page: browsers do not run it, load content for it, or show it in a frame. */
 const NO_PAGE = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
-/** Longer than the 60 s of common proxies, so that the proxy closes first and never uses a closing socket. */
+/** Keep-alive time, longer than the 60 s of common proxies, so that the proxy closes first and never uses a closing socket. */
 const KEEP_ALIVE_MS = 65_000;
 
 /** Time for clients to receive the errors of unfinished calls. */
@@ -55,7 +55,7 @@ const PATIENT_PER_TURN = 2;
 
 const CHECK_MS = 1_000;
 
-/** Node 20 does not close a kept-alive socket that was busy when `close()` was called, so such sockets are closed here. */
+/** Interval of closing idle sockets: Node 20 does not close a kept-alive socket that was busy when `close()` was called. */
 const IDLE_SWEEP_MS = 100;
 
 /** Longest time to accept connections that the kernel has already set up before closing, which would reset them. */
@@ -70,7 +70,7 @@ const FIRST_REQUEST_MS = 1_000;
 type GrantedRequest = IncomingMessage & { grant?: { caller: { accountId: string }; namespace?: { name: string } } };
 
 export interface ServerParts {
-  /** Sees a request before Express does; true when it handles the request. */
+  /** Receives a request before Express; returns true when it handles the request. */
   take?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /**
    * Takes over the socket of a WebSocket handshake; `head` is the data after it. Without this function a handshake is a
@@ -82,7 +82,7 @@ export interface ServerParts {
   log?: (fields: object) => void;
   /** Called before routing. */
   meter?: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Connections of this worker's own port are handed to the HTTP server. */
+  /** Server of this worker's own port, whose connections are handed to the HTTP server. */
   internal?: Server;
   failPendingCalls?: () => void;
 }

@@ -45,7 +45,7 @@ function canonicalServerPath(segments: string[]): string | null {
 
 const RUN_ENDPOINT = /^\/run\/[^/]+(?:\/mcp)?\/+$/;
 
-/** Express' router ignores trailing slashes; the fast path before it compares segment by segment. */
+/** Removes trailing slashes, which Express' router ignores; the fast path before it compares segment by segment. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;

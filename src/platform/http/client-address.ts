@@ -30,7 +30,7 @@ export function isTrusted(address: string, proxies: BlockList | null): boolean {
   return proxies !== null && version !== 0 && proxies.check(address, version === 4 ? 'ipv4' : 'ipv6');
 }
 
-/** Identifies one client for limits: it owns the whole /64 network of an IPv6 address. */
+/** Returns the key of one client for limits: a client owns the complete /64 network of an IPv6 address. */
 export function peerOf(address: string): string {
   if (isIP(address) !== 6) return address;
   return ipaddr.IPv6.parse(address).parts.slice(0, 4).join(':');

@@ -7,7 +7,7 @@ const PAGE = /^\/(?:docs|setup|oauth|login|logout|invite|me|ui|consent|authorize
 
 const METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT';
 
-/** Seconds; Chromium keeps a preflight no longer. */
+/** Lifetime of a preflight in seconds, the maximum of Chromium. */
 const PREFLIGHT_SECONDS = '7200';
 
 /**

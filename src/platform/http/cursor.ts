@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InvalidInputError } from '../errors/domain-error.js';
 
-/** A truncated or changed cursor is rejected. */
+/** Size of the checksum, by which a truncated or changed cursor is rejected. */
 const CHECKSUM_BYTES = 6;
 
 function digest(...parts: string[]): Buffer {

@@ -12,7 +12,7 @@ export const EVENT_STREAM_HEADERS = {
   'x-accel-buffering': 'no',
 };
 
-/** Shorter than the 30 to 60 s after which proxies close an idle connection. */
+/** Interval of heartbeats, shorter than the 30 to 60 s after which proxies close an idle connection. */
 const HEARTBEAT_MS = 15_000;
 
 export abstract class EventStream {
@@ -82,7 +82,7 @@ export abstract class EventStream {
     this.isDue = false;
   }
 
-  /** Ends early when `isOver` holds after a wake-up. */
+  /** Waits; returns early when `isOver` returns true after a wake-up. */
   protected async pause(ms: number, isOver = () => false): Promise<void> {
     if (this.isClosed || isOver()) return;
     await new Promise<void>((resolve) => {
@@ -96,13 +96,13 @@ export abstract class EventStream {
   }
 }
 
-/** Streams are counted for the account, and close with the key. */
+/** Owner of a stream, which is counted for the account, and closes with the key. */
 export interface StreamOwner {
   accountId: string;
   keyId: string;
 }
 
-/** Streams close before the process stops, which does not wait for their clients. */
+/** Open streams, which close before the process stops: it does not wait for their clients. */
 export abstract class EventStreams<Stream extends EventStream> implements BeforeApplicationShutdown {
   private readonly logger = new Logger('streams');
   private readonly open = new Set<Stream>();
@@ -143,7 +143,7 @@ export abstract class EventStreams<Stream extends EventStream> implements Before
       leave();
       throw error;
     }
-    // Added before its first query, so that it misses no message.
+    // The stream is added before its first query, so that it misses no message.
     this.open.add(stream);
     const release = this.revocationRegistry.add(keyId, () => stream.close());
     stream

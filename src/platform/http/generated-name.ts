@@ -6,7 +6,7 @@ const animals = (
   'robin seal shrew skink sloth squid stoat stork swift tapir tern toad turtle vole walrus weasel wolf wombat wren yak'
 ).split(' ');
 
-/** No vowels and no look-alikes, to avoid words and misreadings. */
+/** Characters without vowels and look-alikes, to avoid words and misreadings. */
 const letters = '23456789bcdfghjkmnpqrstvwxz';
 
 export function generateTail(length: number): string {

@@ -11,7 +11,7 @@ const EXCLUDED = ['swagger/apiExcludeController', 'swagger/apiExcludeEndpoint'];
 
 const API_PARAMETERS = 'swagger/apiParameters';
 
-/** Nest stores arguments that take the query as `type:index`. */
+/** Key under which Nest stores arguments that take the query, as `type:index`. */
 const QUERY_ARGUMENT = '4:';
 
 /** Parameters of a signed link, on routes that accept one. */
@@ -77,7 +77,7 @@ export function knownQuery(controller: Type, handler: object): KnownQuery | 'any
   };
 }
 
-/** Leaves out members without rules. */
+/** Returns the fields of a class that have validation rules. */
 export function propertiesOf(type: Type | undefined): string[] {
   if (!type) return [];
   const rules = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
@@ -93,7 +93,7 @@ function requireKnown(query: object, accepted: KnownQuery): void {
     const list = all.length > 0 ? `his route takes ${all.join(', ')}.` : 'his route takes none.';
     let advice = `t${list}`;
     if (near !== null) advice = `did you mean ${quote(near)}?`;
-    // No name is near: a key under the prefix, or an unknown filter.
+    // If no name is near, the parameter is a key under the prefix, or an unknown filter.
     else if (prefix && /^[\w.-]{1,64}$/.test(name)) advice = `did you mean ${quote(`${prefix}${name}`)}? T${list}`;
     throw new InvalidInputError(`There is no query parameter ${quote(name)}: ${advice}`);
   }

@@ -5,14 +5,14 @@ import type { DomainError } from '../errors/domain-error.js';
 import { CallList } from '../limits/call-list.js';
 
 export interface OpenRequest<Right = unknown> {
-  /** The service that checks the admission again reads it. */
+  /** Admission of the request, which a service checks again. */
   right: Right;
-  /** A call might have had effects, so its response gets some seconds more. */
+  /** True for a call, which might have had effects, so that its response gets some seconds more. */
   isCall: boolean;
   hasFailed: boolean;
   /** Repeats the checks of its handler. Throws or rejects with a DomainError when one fails. */
   check?: () => unknown;
-  /** Undefined if the request calls anything else. */
+  /** Returns the called tool; undefined for other requests. */
   tool?: () => string | undefined;
   /**
    * Closes the request as if its client had disconnected, unless the handler has set another function. `error` is that

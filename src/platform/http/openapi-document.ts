@@ -52,7 +52,7 @@ const coreGroups: Record<string, string> = {
   Skills: 'Core namespaces and skills',
 };
 
-/** In the order a newcomer needs them. Tags of other modules follow by name. */
+/** Tags in the order in which a newcomer needs them. Tags of other modules follow by name. */
 const tags: [name: string, description: string][] = [
   ['Core connections', 'List, create and delete connections, and read their tools.'],
   ['Core servers', 'Read and delete servers, follow their releases and logs, infer output schemas.'],
@@ -144,10 +144,10 @@ const schemaOf: Record<ErrorFamily, keyof typeof schemas> = {
   'json-rpc': 'JsonRpcError',
 };
 
-/** Nobody owns the namespace of the examples until it is claimed. */
+/** Description of a namespace: that of the examples has no owner until it is claimed. */
 const namespaceDescription = 'A namespace. Claim your own with `PUT /namespaces/{name}`.';
 
-/** For successes without their own text. */
+/** Descriptions of successes without their own text. */
 const successTexts: Record<string, string> = { 200: 'Done.', 201: 'Created.', 202: 'Accepted.' };
 
 interface Parameter {

@@ -17,7 +17,7 @@ export class PaginationDto {
   totalCount: number;
 }
 
-/** Page-numbered lists: a page past the end is an empty list. */
+/** Query of a page-numbered list; a page past the end is empty. */
 export class PageQueryDto {
   /** Page to show, from 1. */
   @IsWhole(1)

@@ -1,7 +1,7 @@
-/** Fits a DNS label and a path segment. */
+/** Name of a namespace, which fits a DNS label and a path segment. */
 export const NAMESPACE_NAME = /^[a-z0-9][a-z0-9-]{1,37}[a-z0-9]$/;
 
-/** Published clients let users type such names. */
+/** Name of a server, as published clients let users type it. */
 export const SERVER_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_-]{2,38}$/;
 
 const firstSegments = new Set(

@@ -3,7 +3,7 @@ import type { BlockList, Socket } from 'node:net';
 import { halfClose } from './body/unread-body.js';
 import { clientAddress, isTrusted, peerOf, plainAddress } from './client-address.js';
 
-/** Below this, unread bytes of a connection are not counted: streams with backpressure stay below it. */
+/** Size below which unread bytes of a connection are not counted: streams with backpressure stay below it. */
 const COUNTED_BYTES_MIN = 64 * 1024;
 
 /** Limit of requests of a connection without a response: the current one and those behind it. */
@@ -23,9 +23,9 @@ type ParsedSocket = Socket & { parser?: { onIncoming: () => number } };
  * probably a stalled reader, not one that reads a large response.
  */
 export class ResponseBacklog {
-  /** Longest first; the address is null if the limit for one address does not apply. */
+  /** Sockets behind, the longest first; the address is null if the limit for one address does not apply. */
   private readonly behind = new Map<Socket, string | null>();
-  /** Clients that do not wait for responses make Node hold them back until the previous ones are sent. */
+  /** Responses that Node holds back until the previous ones are sent, of clients that do not wait for responses. */
   private readonly heldBack = new WeakMap<Socket, ServerResponse[]>();
   private readonly full = new WeakSet<Socket>();
 

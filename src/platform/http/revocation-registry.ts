@@ -20,7 +20,7 @@ export function isGuest(grant: HoldingGrant | undefined): boolean {
 @Injectable()
 export class RevocationRegistry {
   private readonly byKey = new Map<string, Set<() => void>>();
-  /** The ids are those of the key and the grant that a call runs with. */
+  /** Running calls, with the ids of their key and grant. */
   private readonly calls = new CallList<{ response: ServerResponse; ids: readonly (string | null | undefined)[] }>();
 
   /** Keys that hold anything open. */

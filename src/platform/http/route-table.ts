@@ -6,7 +6,7 @@ type Handler = (...args: unknown[]) => unknown;
 
 export interface Route {
   method: string;
-  /** In Express' notation, e.g. `/servers/:qualifiedName`. */
+  /** Path in Express' notation, such as `/servers/:qualifiedName`. */
   path: string;
   controller: Type;
   instance: Record<string, Handler>;

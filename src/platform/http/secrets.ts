@@ -11,7 +11,7 @@ export function isSecret(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z0-9_-]{43}$/.test(text);
 }
 
-/** Needs no salt: 256 random bits cannot be guessed. */
+/** Hashes a secret without a salt: 256 random bits cannot be guessed. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
@@ -26,7 +26,7 @@ export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose
   return (encryptionKeys ?? []).map(({ secret }) => createHmac('sha256', secret).update(purpose).digest());
 }
 
-/** Compares in constant time. */
+/** Compares signatures in constant time. */
 export function isSameSignature(a: string, b: string): boolean {
   const [first, second] = [Buffer.from(a), Buffer.from(b)];
   return first.length === second.length && timingSafeEqual(first, second);

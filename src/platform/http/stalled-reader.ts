@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** A reader on a slow line takes some bytes in this time; one that takes none has disconnected, or is hostile. */
+/** Time after which a reader that takes no bytes has disconnected or is hostile; one on a slow line takes some. */
 export const STALL_MS_MAX = 30_000;
 
 /**

@@ -19,10 +19,10 @@ type Kind = keyof typeof KINDS;
 
 const nameOf = new Map<number, Kind>(Object.entries(KINDS).map(([name, byte]) => [byte, name as Kind]));
 
-/** Twice the maximum HTTP head (16 KB of headers and a path), escaped as JSON. */
+/** Maximum size of a head: twice that of HTTP (16 KB of headers and a path), escaped as JSON. */
 export const HEAD_BYTES_MAX = 128 * 1024;
 
-/** One MCP message of up to 16 MB, escaped again as a JSON string. */
+/** Maximum size of a message: an MCP message of up to 16 MB, escaped again as a JSON string. */
 export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 
 export const PREFIX_BYTES = 5;
@@ -52,12 +52,12 @@ export function parsePrefix(prefix: Buffer): { kind: Kind; bytes: number } {
   return { kind, bytes };
 }
 
-/** Data is passed on as it arrives, in any pieces; other frames are collected. */
+/** Reads frames. Data is forwarded as it arrives, in any pieces; other frames are collected. */
 export class FrameReader {
   private readonly pending: Buffer[] = [];
   private pendingBytes = 0;
   private kind: Kind = 'end';
-  /** Missing bytes of the current frame; -1 between frames. */
+  /** Number of missing bytes of the current frame; -1 between frames. */
   private leftBytes = -1;
 
   constructor(private readonly onFrame: (frame: Frame) => void) {}

@@ -19,15 +19,15 @@ import { deserializeError, OutcomeUnknownError } from './error-codec.js';
 import { FrameReader, textFrame } from './frames.js';
 import { AGE_MS_MAX, INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal-signatures.js';
 
-/** A process that accepts no connection within this time is unreachable. */
+/** Timeout of a connection, after which a process is unreachable. */
 const CONNECT_MS = 2_000;
 
 const NOT_SENT = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 
-/** Nothing was sent. */
+/** The process cannot be reached; nothing was sent. */
 export class ProcessUnreachedError extends Error {}
 
-/** The signature did not match, so the body was not read. */
+/** The process rejected the request: the signature did not match, so the body was not read. */
 export class RequestRefusedError extends Error {
   /** @param clockSeconds difference of the two clocks, if it is the reason */
   constructor(
@@ -47,7 +47,7 @@ export interface InternalCall {
   answerTimeoutMs?: number;
 }
 
-/** Exactly one of `onEnd` and `onFailure` is called, last. */
+/** Handler of a response. Exactly one of `onEnd` and `onFailure` is called, last. */
 export interface InternalAnswerHandler {
   /** Called when the request is being sent; the controller pauses the response and aborts the request. */
   onStart?(controller: Dispatcher.DispatchController): void;
@@ -148,7 +148,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   });
   private isStarted = false;
   private status = 0;
-  /** NaN when the other process does not send its time. */
+  /** Clock of the other process in seconds; NaN if it does not send its time. */
   private clockSeconds = NaN;
   private isEnded = false;
   private failure: Error | null = null;
@@ -194,7 +194,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Includes a process that rejected the request, or exited before its response. */
+/** Returns true if the process is unreachable, rejected the request, or exited before its response. */
 export function isProcessGone(error: unknown): boolean {
   return [ProcessUnreachedError, RequestRefusedError, OutcomeUnknownError].some((type) => error instanceof type);
 }

@@ -5,5 +5,5 @@ import { Public } from '../http/public.decorator.js';
 /** Declares a controller that the API document omits. */
 export const InternalController = (path: string) => applyDecorators(Controller(path), ApiExcludeController());
 
-/** Needs no key: `InternalServer.accept` checks the signature. */
+/** Declares a route without a key: `InternalServer.accept` checks the signature. */
 export const InternalRoute = () => applyDecorators(Post(), HttpCode(200), Public());

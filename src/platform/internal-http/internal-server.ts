@@ -18,7 +18,7 @@ import { INTERNAL_HEADER, InternalSignatures, type SignedHead } from './internal
 
 export interface InternalRequest<Head> {
   head: Head;
-  /** Null without a body. Fails before its last piece when its digest is not the signed one. */
+  /** The body; null without one. Fails before its last piece when its digest is not the signed one. */
   body: Readable | null;
   /** Returns the body; empty without one. @throws NotFoundError when the digest is not the signed one */
   text(): Promise<string>;
@@ -62,7 +62,7 @@ export class InternalServer {
   }
 }
 
-/** Frames after the end, or after the other process disconnected, are dropped. */
+/** Response of an internal request. Frames after the end, or after the other process disconnected, are dropped. */
 export class InternalAnswer {
   private readonly logger = new Logger('internal');
   private isOver = false;
@@ -136,7 +136,7 @@ export class InternalAnswer {
   }
 }
 
-/** Leaves the rest of the request unread. @throws InvalidInputError */
+/** Reads the head, and leaves the rest of the request unread. @throws InvalidInputError */
 function readHead(request: IncomingMessage): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -172,7 +172,7 @@ function readHead(request: IncomingMessage): Promise<string> {
   });
 }
 
-/** Withholds the last piece until the digest of the whole is verified. */
+/** A body whose last piece is withheld until its digest is verified. */
 class VerifiedBody extends Transform {
   private readonly hash = createHash('sha256');
   private last: Buffer | null = null;

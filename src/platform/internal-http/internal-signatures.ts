@@ -12,7 +12,7 @@ export interface SignedHead {
   body: { sha256: string | null } | null;
 }
 
-/** Seen signatures are remembered for longer, so that each is accepted only once. */
+/** Maximum age of a signature. Seen signatures are remembered for longer, so that each is accepted only once. */
 export const AGE_MS_MAX = 30_000;
 const REMEMBERED_MAX = 100_000;
 

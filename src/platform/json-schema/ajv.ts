@@ -5,7 +5,7 @@ import formats from 'ajv-formats';
 import { canonicalJson } from '../text/json.js';
 import { linearPattern } from './patterns.js';
 
-/** Whatever is valid in draft-04 to draft-06 is read as draft-07. */
+/** Dialects of schemas; valid schemas of draft-04 to draft-06 are read as draft-07. */
 export type Dialect = keyof typeof dialects;
 
 const dialects = { 'draft-07': Ajv, '2019-09': Ajv2019, '2020-12': Ajv2020 };

@@ -23,10 +23,10 @@ const PATTERNS_MAX = 50;
  */
 const SIZE_MAX = 64_000;
 
-/** Longer patterns take more than 0.1 s to compile. */
+/** Maximum length of a pattern; longer ones take more than 0.1 s to compile. */
 const PATTERN_CHARS_MAX = 2_000;
 
-/** RE2 compiles no larger counted repeat. */
+/** Maximum counted repeat that RE2 compiles. */
 const REPEATS_MAX = 1_000;
 
 const TEXT_CHARS_MAX = 64 * 1024;
@@ -43,20 +43,20 @@ const PARTS = /\\(?:[pP]\{[^}]*\}|[\s\S])|\[|\]|\(\?(?:<?[=!])?|\{(\d+)(?:,(\d*)
 
 export interface FoundPattern {
   pattern: string;
-  /** Names from the root, joined by dots. */
+  /** Location of the pattern: names from the root, joined by dots. */
   place: string;
-  /** Why it is not used, such as `look-around "(?="`; null for a pattern that is used. */
+  /** Reason why the pattern is not used, such as `look-around "(?="`; null for a used one. */
   refusal: string | null;
   remove: () => void;
 }
 
 export interface LinearPattern {
-  /** Also true for a string that is too long to match. */
+  /** Returns true for a match, and for a string that is too long to match. */
   test: (text: string) => boolean;
   toString: () => string;
 }
 
-/** Each property is compiled once. */
+/** Compiled properties, each compiled once. */
 const properties = growingLru<boolean>(CACHED_MAX);
 
 /** Matches every string when RE2 rejects the expression. */

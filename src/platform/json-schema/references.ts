@@ -1,13 +1,13 @@
 /** The only import is free of dependencies: esbuild bundles this file into workers (`hosting/worker/bootstrap`). */
 import { isObject, type JsonObject } from '../text/json.js';
 
-/** A longer reference is not resolved: each visit splits the whole string. */
+/** Maximum length of a resolved reference: each visit splits the complete string. */
 const REFERENCE_CHARS_MAX = 2_000;
 
-/** A longer chain of references is treated as a cycle. */
+/** Length above which a chain of references is treated as a cycle. */
 const CHAIN_MAX = 16;
 
-/** The author chooses the names of these schemas. */
+/** Keywords of schemas whose names the author chooses. */
 export const SCHEMA_MAPS: ReadonlySet<string> = new Set([
   'properties',
   'patternProperties',

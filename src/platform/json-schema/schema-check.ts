@@ -6,7 +6,7 @@ import type { JsonObject } from '../text/json.js';
 import { createAjv, type Dialect } from './ajv.js';
 import { withoutRefusedPatterns } from './patterns.js';
 
-/** Compiling a larger schema would take seconds. */
+/** Maximum size of a schema: compiling a larger one would take seconds. */
 const SCHEMA_CHARS_MAX = 256 * 1024;
 
 /**
@@ -26,7 +26,7 @@ const start = new Script('work()');
 /** A message without full stop. Null if the schema allows the value or its validation takes too long. */
 export type SchemaCheck = (value: unknown) => string | null;
 
-/** Characters of JSON. Each schema takes about 8 K in addition. */
+/** Maximum size of cached schemas in characters of JSON. Each schema takes about 8 K in addition. */
 const CACHED_CHARS_MAX = 32 * 1024 * 1024;
 
 /**
@@ -111,7 +111,7 @@ export function isKnownFormat(format: string): boolean {
 
 const instances = new Map<Dialect, Ajv>();
 
-/** Takes some ten milliseconds. */
+/** Returns a validator of a dialect, which takes some ten milliseconds to create. */
 export function validatorFor(dialect: Dialect): Ajv {
   const cached = instances.get(dialect);
   if (cached) return cached;

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 
-/** Entries have up to some hundred bytes each. Dropped ones are read again. */
+/** Maximum number of entries of up to some hundred bytes each. Dropped entries are read again. */
 const ENTRIES_MAX = 50_000;
 
 /**

@@ -11,7 +11,7 @@
 import { shareOf } from '../../config/workers.js';
 import { UnavailableError } from '../errors/domain-error.js';
 
-/** The work could not start in time because too much other work was running. */
+/** Thrown when work could not start in time because too much other work was running. */
 export class NoSlotError extends UnavailableError {
   constructor() {
     super('Too many requests of this kind are at work: try again in a few seconds', 5);
@@ -43,7 +43,7 @@ export class KeyedLimiter {
     return this.total >= this.shareOf(this.maxAll);
   }
 
-  /** Work in progress of all keys. */
+  /** Number of running tasks of all keys. */
   get size(): number {
     return this.total;
   }

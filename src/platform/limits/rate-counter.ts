@@ -11,7 +11,7 @@ import { Env } from '../../config/env.js';
 import { repeat, type Repeat } from '../schedule/repeat.js';
 import { onTotals, sendCounts } from './worker-counts.js';
 
-/** Minutes of the clock, so that processes agree on them. */
+/** Length of a window: minutes of the clock, so that processes agree on them. */
 export const WINDOW_SECONDS = 60;
 
 /** The delay with which one process sees the others' counts. */
@@ -29,7 +29,7 @@ const FAILURES_SECONDS = 15 * 60;
 export class RateCounter implements OnApplicationShutdown {
   private readonly logger = new Logger('limits');
   private readonly redis: Redis | null;
-  /** The counts of all processes that use the same Redis. */
+  /** Counts of all processes that use the same Redis. */
   private readonly requests: RateLimiterRedis | null = null;
   private readonly failures: RateLimiterAbstract;
   private readonly sharing: Repeat | null = null;
@@ -58,7 +58,7 @@ export class RateCounter implements OnApplicationShutdown {
     this.sharing = repeat(SHARE_MS, () => void this.share());
   }
 
-  /** The result is at least 1. */
+  /** Number of seconds left, at least 1. */
   get secondsLeft(): number {
     return WINDOW_SECONDS - (Math.floor(Date.now() / 1000) % WINDOW_SECONDS);
   }

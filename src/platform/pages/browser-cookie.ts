@@ -1,16 +1,16 @@
 import type { Response } from 'express';
 import type { Env } from '../../config/env.js';
 
-/** Longer than the lifetime of a link and the time for its response together. */
+/** Lifetime of the cookie, longer than that of a link and the time for its response together. */
 const COOKIE_SECONDS = 25 * 60 * 60;
 
 export const SESSION_COOKIE = 'session';
 
 export interface OwnCookie {
-  /** The part of its name after `slipway-`. */
+  /** The part of the cookie's name after `slipway-`. */
   name: string;
   value: string;
-  /** Its lifetime; null: until the browser closes. */
+  /** Lifetime of the cookie; null: until the browser closes. */
   seconds: number | null;
 }
 

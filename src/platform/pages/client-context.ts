@@ -4,7 +4,7 @@ import { readOwnCookie, SESSION_COOKIE } from './browser-cookie.js';
 
 /** The browser that sent a request. */
 export interface ClientContext {
-  /** {@link clientAddress} */
+  /** Address of the client ({@link clientAddress}). */
   address: string;
   userAgent: string;
   /** The value of the session cookie; undefined without one. */

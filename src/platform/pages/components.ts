@@ -8,7 +8,7 @@ import { frameFiles } from './page-files.js';
 /** A state, which chooses the colour and the icon of a badge, notice or stage. */
 export type State = 'ok' | 'bad' | 'wait' | 'busy' | 'off' | 'mock' | 'held';
 
-/** The paths are on a grid of 16. */
+/** Paths of icons, on a grid of 16. */
 const ICONS = {
   home: 'M2.5 7 8 2.5 13.5 7v6.5h-4v-4h-3v4h-4z',
   catalogue: 'M2.5 2.5h4.5v4.5H2.5zM9 2.5h4.5v4.5H9zM2.5 9h4.5v4.5H2.5zM9 9h4.5v4.5H9z',
@@ -54,7 +54,7 @@ export function badge(text: HtmlValue, state?: State): Html {
   return html`<span class="badge${state && ` ${state}`}">${text}</span>`;
 }
 
-/** Buttons and links side by side. */
+/** Renders buttons and links side by side. */
 export function actions(...content: HtmlValue[]): Html {
   return html`<div class="actions">${content}</div>`;
 }
@@ -186,7 +186,7 @@ export function steps(labels: readonly string[], current: number): Html {
   )}</ol>`;
 }
 
-/** Stages in chronological order, each with its state. */
+/** Renders stages in chronological order, each with its state. */
 export function timeline(stages: readonly (readonly [state: State, name: HtmlValue, detail: HtmlValue])[]): Html {
   return html`<ol class="timeline">${stages.map(
     ([state, name, detail]) =>
@@ -205,7 +205,7 @@ export function popup(label: HtmlValue, body: Html, isOpen: boolean | undefined 
   return html`<details class="pop"${isOpen && html` open`}><summary>${label}</summary><div>${body}</div></details>`;
 }
 
-/** Links to the pages of a list; nothing for one page. @param label what is listed */
+/** Renders links to the pages of a list; none for one page. @param label name of the listed items */
 export function pager(
   label: string,
   { currentPage: page, totalPages: last }: { currentPage: number; totalPages: number },

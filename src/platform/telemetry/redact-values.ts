@@ -1,10 +1,10 @@
 /** Shorter values also occur in ordinary words. */
 const VALUE_CHARS_MIN = 6;
 
-/** Spellings with the same beginning that are compared; with more, the string is blanked to its end. */
+/** Maximum number of compared spellings with the same beginning; with more, the string is blanked to its end. */
 const CANDIDATES_MAX = 64;
 
-/** Characters of spellings that are compared with one string; with more, the string is blanked to its end. */
+/** Maximum number of characters of spellings compared with one string; with more, the string is blanked to its end. */
 const COMPARED_CHARS_MAX = 8 * 1024 * 1024;
 
 /**

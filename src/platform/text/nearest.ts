@@ -1,4 +1,4 @@
-/** Longer names are not compared: the cost grows with the product of the lengths. */
+/** Maximum length of a compared name: the cost grows with the product of the lengths. */
 const CHARS_MAX = 64;
 
 const NAMES_MAX = 1_000;

@@ -23,7 +23,7 @@ export interface ZipMember {
   isDirectory: boolean;
   /** Unix permission bits; 0 if the archive has none. */
   mode: number;
-  /** Why the entry must not be unpacked; set only in archives of which a part is used. */
+  /** Reason why the entry must not be unpacked; set only in archives of which a part is used. */
   fault?: InvalidArchiveError;
 }
 

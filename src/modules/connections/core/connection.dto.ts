@@ -173,7 +173,7 @@ export class SetConnectionDto {
   source?: Record<string, unknown>;
 
   /**
-   * Shown to people, 1 to 255 characters. Default: the connection id.
+   * Display name, 1 to 255 characters. Default: the connection id.
    * @example 'My first connection'
    */
   @Omittable()

@@ -84,7 +84,7 @@ const UNSHOWN = new Set(['_meta', 'icons']);
 
 type Part = Record<string, unknown>;
 
-/** Characters of one part. Clients load all of it, and each part is checked without a pause. */
+/** Maximum number of characters in a part. Clients load all of them, and each part is checked without a pause. */
 const PART_CHARS_MAX = 512 * 1024;
 
 /** Maximum number of strings in a part, including member names. */
@@ -93,7 +93,7 @@ const PART_TEXTS_MAX = 20_000;
 /** Time after which other work of the process runs before the next part is checked. */
 const SLICE_MS = 10;
 
-/** Pauses after every 10 ms. */
+/** Yields the parts of a server, with a pause after every 10 ms. */
 async function* pacedPartsOf(input: ServerText): AsyncGenerator<Checked> {
   let startedAt = performance.now();
   for (const part of partsOf(input)) {
@@ -142,13 +142,13 @@ export async function wordWarnings(input: ServerText): Promise<ServerWarning[]> 
   return warnings;
 }
 
-/** These rules concern one tool that no client can use or check, and must not hide the others. */
+/** Rules about one tool that no client can use or check; its findings must not hide the other tools. */
 export const UNUSABLE: readonly Finding['rule'][] = ['invalid-schema', 'remote-reference', 'refused'];
 
-/** Includes the rule for tools that only some clients reject. */
+/** Rules about broken tools, including the one for tools that only some clients reject. */
 export const BROKEN: readonly Finding['rule'][] = [...UNUSABLE, 'refused-by-some'];
 
-/** Warnings are in the order of the tools. The promise never rejects. */
+/** Returns warnings in the order of the tools. The promise never rejects. */
 export async function toolWarnings(input: ServerText, rules = BROKEN): Promise<ServerWarning[]> {
   const warnings: ServerWarning[] = [];
   for await (const part of pacedPartsOf({ tools: input.tools, requireSchemas: input.requireSchemas })) {

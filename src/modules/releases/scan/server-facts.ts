@@ -18,7 +18,7 @@ export interface ScanFinding {
   message: string;
 }
 
-/** A thousand tools with schemas have less than 2 MB; clients load all of it. */
+/** Maximum size of a snapshot: a thousand tools with schemas have less than 2 MB, and clients load all of them. */
 export const SNAPSHOT_MB_MAX = 4;
 
 type Item = Record<string, unknown>;
@@ -29,7 +29,7 @@ export type FactsSource = 'server' | 'files' | 'claims';
 /** Lists are null if unknown. */
 export interface ServerFacts extends ServerOffers {
   instructions?: string;
-  /** Bundles only. */
+  /** Runtime of a bundle. */
   runtime?: BundleRuntime;
   /** JSON Schema of configuration values in the files. */
   configSchema?: Item;
@@ -67,7 +67,7 @@ export function factsOfBundle(bundle: BundleFacts, card: Partial<ServerCard> | n
   };
 }
 
-/** Instructions to a model, and tools that clients reject or cannot check. */
+/** Returns warnings about instructions to a model, and about tools that clients reject or cannot check. */
 export async function warningsOf(facts: ServerFacts, source: FactsSource): Promise<ServerWarning[]> {
   return [...(await wordWarnings(facts)), ...(await toolWarnings({ ...facts, requireSchemas: source === 'server' }))];
 }

@@ -12,15 +12,15 @@ import { isAtRest, type ReleaseStatus } from '../release-state.js';
 import { ReleasesService } from '../releases.service.js';
 import { toLogPosition } from '../releases.types.js';
 
-/** Messages can be lost while the queue's store is unavailable, so the rows are also polled. */
+/** Interval of polls, since messages can be lost while the queue's store is unavailable. */
 const POLL_MS = 5_000;
 
-/** Each stream costs a small query every 5 s. */
+/** Maximum number of streams, each of which takes a small query every 5 s. */
 export const STREAMS_EACH_MAX = 50;
 export const STREAMS_MAX = 1_000;
 
 /**
- * Any process can run the release. The id of an event is the `seq` of its last line, so a client that reconnects with
+ * Streams of releases, which any process can run. The id of an event is the `seq` of its last line, so a client that reconnects with
  * `Last-Event-ID` receives each line once.
  */
 @Injectable()
@@ -102,7 +102,7 @@ class ReleaseStream extends EventStream {
       throw error;
     });
     if (!release) {
-      // Deleted with its server, which cancelled it.
+      // The release was deleted with its server, which cancelled it.
       await this.send('complete', { status: 'CANCELLED' }, this.followed.last);
       return true;
     }

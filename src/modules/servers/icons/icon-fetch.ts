@@ -17,7 +17,7 @@ export const ICON_BYTES_MAX = 1024 * 1024;
 
 const FETCH_MS_MAX = 5_000;
 
-/** Icons of one server that are tried, and the time for all of them. */
+/** Maximum number of icons of one server that are tried, and the time for all of them. */
 const TRIED_MAX = 8;
 const TRIED_MS_MAX = 10_000;
 const REDIRECTS_MAX = 3;
@@ -25,7 +25,7 @@ const REDIRECTS_MAX = 3;
 /** Returns the error for an icon over the size limit, uploaded or the only one the server names (Spec 4.12). */
 export const iconTooLarge = () => new TooLargeError('File too large');
 
-/** Spec 4.12 defines these types. */
+/** Types of icons (Spec 4.12). */
 export const iconTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'] as const;
 
 type IconType = (typeof iconTypes)[number];

@@ -6,7 +6,7 @@ export type IconSource = 'upload' | 'upstream';
 @Entity('server_icons')
 @Check('server_icons_source', `"source" IN ('upload', 'upstream')`)
 export class ServerIcon {
-  /** Spec 4.11. */
+  /** Id of the server, with which the row is deleted (Spec 4.11). */
   @ForeignKey(() => Server, { name: 'server_icons_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id' })
   serverId: string;
@@ -18,7 +18,7 @@ export class ServerIcon {
   @Column('bytea', { nullable: true, select: false })
   bytes: Buffer | null;
 
-  /** Detected; null without bytes. */
+  /** The detected type; null without bytes. */
   @Column('text', { name: 'content_type', nullable: true })
   contentType: string | null;
 

@@ -18,7 +18,7 @@ const image = { schema: { type: 'string', format: 'binary' } } as const;
 const MAX_AGE_SECONDS = 300;
 
 /**
- * An SVG is a document that might contain scripts: opened by itself it runs in a sandbox, with no origin and no network. `nosniff` is on
+ * Policy of an SVG, a document that might contain scripts: opened by itself, it runs in a sandbox, with no origin and no network. `nosniff` is on
  * every response.
  */
 const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
@@ -29,7 +29,7 @@ const POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 export class ServerIconsController {
   constructor(private readonly serverIconsService: ServerIconsService) {}
 
-  /** Upload the icon of a server. PNG, JPEG, GIF, WebP or SVG, up to 1 MB, in a form with one file. */
+  /** Upload the icon of a server. Send a PNG, JPEG, GIF, WebP or SVG of up to 1 MB, in a form with one file. */
   @Put()
   @Access('servers:write', ownServer)
   @ApiConsumes('multipart/form-data')

@@ -4,7 +4,7 @@ import { DataSource } from 'typeorm';
 import type { QualifiedName } from '../server.types.js';
 import type { IconSource, ServerIcon } from './server-icon.entity.js';
 
-/** Every column is null without an icon. */
+/** The icon of a server; every column is null without one. */
 export interface IconRow {
   source: IconSource | null;
   bytes: Buffer | null;
@@ -37,7 +37,7 @@ export class ServerIconsRepository {
     return rows.length > 0;
   }
 
-  /** Keeps an icon that the owner uploaded. Does nothing without the server. */
+  /** Stores the server's own icon, unless the owner uploaded one. Does nothing without the server. */
   async saveUpstream(icon: Omit<ServerIcon, 'source'>): Promise<void> {
     await this.database.query(
       `INSERT INTO server_icons (server_id, source, bytes, content_type, hash, updated_at)

@@ -3,7 +3,7 @@ import { listedFor } from '../../auth/visible-servers.access.js';
 import { parseQualifiedName, type ReleaseType } from '../server.types.js';
 import type { ServerQueryDto } from './server-search.dto.js';
 
-/** The values are in the order of their `$1`, `$2`, … */
+/** Values of a statement, in the order of their `$1`, `$2`, … */
 export class SqlValues {
   readonly list: unknown[] = [];
 
@@ -22,18 +22,18 @@ export interface Lookups {
 
 export interface ServerScope {
   query: ServerQueryDto;
-  /** From the parameter `namespace`, or from `qualifiedName`; null without both. */
+  /** Id of the namespace, from the parameter `namespace` or `qualifiedName`; null without both. */
   namespaceId: string | null;
   /** The part of `qualifiedName` after the slash, in lower case; null without one. */
   name: string | null;
   showsUnlisted: boolean;
-  /** Private servers that the caller cannot find are left out. */
+  /** The caller; private servers that it cannot find are left out. */
   caller: Caller;
   remoteTypes: readonly ReleaseType[];
 }
 
 /**
- * Owners who filter by their own namespace or account also get unlisted servers.
+ * Returns the scope of a search. Owners who filter by their own namespace or account also get unlisted servers.
  *
  * @returns null when nothing can match
  */
@@ -63,7 +63,7 @@ export async function scopeOf(
   };
 }
 
-/** Conditions on `servers s`, joined with AND. */
+/** Returns the conditions on `servers s`, joined with AND. */
 export function conditionsOf(
   { query, namespaceId, name, showsUnlisted, caller, remoteTypes }: ServerScope,
   values: SqlValues,

@@ -13,18 +13,18 @@
 import { parseQualifiedName } from '../server.types.js';
 import type { SqlValues } from './server-filters.js';
 
-/** Further words are ignored. Each word costs an index scan in a search for similar words. */
+/** Maximum number of words; further words are ignored. Each word takes an index scan in a search for similar words. */
 const WORDS_MAX = 8;
 
-/** The most used hits of each kind are ranked, and the most used servers are checked one by one. */
+/** Number of the most used hits of each kind that are ranked, and of the most used servers that are checked one by one. */
 const RANKED_MAX = 1_000;
 
-/** Hits among which the most used ones are chosen. */
+/** Number of hits among which the most used ones are selected. */
 const HITS_MAX = 10_000;
 
 export interface Searched {
   whole: string;
-  /** Letters and digits only. */
+  /** Words of letters and digits only. */
   words: string[];
 }
 
@@ -92,7 +92,7 @@ function rank(query: string): string {
 
 const MOST_USED = 'ORDER BY s.popularity DESC, s.created_at DESC, s.id DESC';
 
-/** Chooses among at most this many matches. */
+/** Returns the SQL of the most used hits, among at most {@link HITS_MAX} matches. */
 function hits(condition: string, conditions: string, among = HITS_MAX): string {
   return `(SELECT s.id FROM (SELECT s.id, s.popularity, s.created_at FROM servers s
       WHERE ${condition} AND ${conditions} LIMIT ${among}) s ${MOST_USED} LIMIT ${RANKED_MAX})`;

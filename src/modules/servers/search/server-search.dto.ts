@@ -4,7 +4,7 @@ import { visibilities, type Visibility } from '../../targets/target.types.js';
 import { PaginationDto } from '../../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsOptionalText, IsWhole } from '../../../platform/http/input-values.js';
 
-/** Every filter given must match. Without `q` the most used servers come first, of equally used ones the newest. */
+/** Filters of servers, all of which must match. Without `q`, the most used servers come first; of equally used ones, the newest. */
 export class ServerQueryDto {
   /** Words to look for in names, descriptions and names of tools; misspelt and half-written ones are found too. */
   @IsOptionalText(500)
@@ -84,7 +84,7 @@ export class ServerSummaryDto {
   @ApiProperty({ type: String, nullable: true })
   namespace: string | null;
   /**
-   * The part behind the slash; empty for a namespace-only server.
+   * The part of the name after the slash; empty for a namespace-only server.
    * @example 'weather'
    */
   @ApiProperty({ type: String, nullable: true })
@@ -96,11 +96,11 @@ export class ServerSummaryDto {
   /** `private`: only its owner, and whom the owner grants it, find it. */
   @ApiProperty({ enum: visibilities })
   visibility: Visibility;
-  /** URL of its icon; needs no key for at least a day. */
+  /** URL of the icon; needs no key for at least a day. */
   iconUrl: string | null;
   /** True if the operator verified it. */
   verified: boolean;
-  /** Connections made to it and calls through it. */
+  /** Number of connections to the server and of calls through it. */
   useCount: number;
   /** True if the current release is called over the network; null without a release. */
   remote: boolean | null;

@@ -5,7 +5,7 @@ import type { ListedRow } from '../server.mapper.js';
 import { conditionsOf, SqlValues, type ServerScope } from './server-filters.js';
 import { rankingOf, type Searched } from './server-ranking.js';
 
-/** Fraction of a word's trigrams that must match: half of them do when one letter of six is missing. */
+/** Fraction of a word's trigrams that must match: half of them match when one letter of six is missing. */
 const SIMILARITY_MIN = 0.45;
 
 export interface ServerFilter {

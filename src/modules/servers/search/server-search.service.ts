@@ -12,7 +12,7 @@ import { searchedFor, type Searched } from './server-ranking.js';
 import type { ServerListDto, ServerQueryDto } from './server-search.dto.js';
 import { ServerSearchRepository } from './server-search.repository.js';
 
-/** Searches with fewer hits also find servers that have only some of the words, or similar ones. */
+/** Number of hits below which a search also finds servers with only some of the words, or similar ones. */
 const FEW_HITS = 10;
 
 const COUNTED_MS = 5_000;
@@ -25,7 +25,7 @@ interface FoundPage {
 
 @Injectable()
 export class ServerSearchService {
-  /** Concurrent requests share one index scan. */
+  /** Cached totals; concurrent requests share one index scan. */
   private readonly totals = growingLru<Promise<number>>(undefined, { ttl: COUNTED_MS });
 
   constructor(
@@ -68,7 +68,7 @@ export class ServerSearchService {
     };
   }
 
-  /** Ids are random, so pages by popularity, or in the order of ids from a position that the seed determines. */
+  /** Lists servers by popularity, or in the order of their random ids from a position that the seed determines. */
   private async browse(scope: ServerScope): Promise<FoundPage> {
     const { page = 1, pageSize = 10, seed } = scope.query;
     const values = new SqlValues();

@@ -82,7 +82,7 @@ export class ServerDomainsController {
     return this.serverSettingsService.domains(server);
   }
 
-  /** Rename the run endpoint of a server. The old address answers no more. */
+  /** Rename the run endpoint of a server. The old address stops working. */
   @Patch(':domainId')
   @ApiParam({ name: 'domainId', description: 'Always `managed`.', example: 'managed' })
   @Access('servers:write', ownServerOrNone)
@@ -111,7 +111,7 @@ export class ServerRuntimeController {
     return this.serverSettingsService.runtime(server);
   }
 
-  /** Change the runtime settings of a server. Running code restarts with them; requests in progress finish with the old ones. */
+  /** Change the runtime settings of a server. Slipway restarts running code; requests in progress finish with the old settings. */
   @Patch()
   @Access('servers:write', ownServerOrNone)
   @ApiErrors(400, serverNotFound)

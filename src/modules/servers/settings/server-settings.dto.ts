@@ -28,7 +28,7 @@ const egressAllow = {
 
 /** The runtime settings of a server. */
 export class ServerRuntimeDto {
-  /** The only hosts that hosted code of the server may reach; null: any host with a public address. */
+  /** The only hosts that hosted code of the server can reach; null: any host with a public address. */
   @ApiProperty(egressAllow)
   egressAllow: string[] | null;
 
@@ -36,7 +36,7 @@ export class ServerRuntimeDto {
   logPayloads: boolean;
 }
 
-/** Members to change; others stay. */
+/** Fields to change; others stay unchanged. */
 @ClosedBody()
 @SpelledBody()
 export class UpdateServerRuntimeDto {
@@ -61,11 +61,11 @@ export class UpdateServerRuntimeDto {
   logPayloads?: boolean;
 }
 
-/** Members to change; others stay. Null clears a member where it is allowed. */
+/** Fields to change; others stay unchanged. Null clears a field where it is allowed. */
 @SpelledBody()
 export class UpdateServerDto {
   /**
-   * Shown to people, 1 to 255 characters.
+   * Display name, 1 to 255 characters.
    * @example 'Weather'
    */
   @Omittable()
@@ -97,7 +97,7 @@ export class UpdateServerDto {
   repositoryUrl?: string | null;
 
   /**
-   * A page that links to it.
+   * URL of a page that links to the server.
    * @example 'https://acme.example.com/blog/weather'
    */
   @IsOptional()
@@ -105,7 +105,7 @@ export class UpdateServerDto {
   backlinkUrl?: string | null;
 
   /**
-   * Its license, best as an SPDX identifier.
+   * License of the server, preferably as an SPDX identifier.
    * @example 'MIT'
    */
   @IsOptional()
@@ -113,14 +113,14 @@ export class UpdateServerDto {
   license?: string | null;
 
   /**
-   * An icon elsewhere. One that is uploaded goes before it.
+   * URL of an icon elsewhere. An uploaded icon takes precedence.
    * @example 'https://weather.example.com/icon.png'
    */
   @IsOptional()
   @IsWebUrl()
   iconUrl?: string | null;
 
-  /** True hides it from the lists of others; anyone who knows its name can still read and use it, unless it is private. */
+  /** True hides the server from the lists of other accounts; anyone who knows its name can still read and use it, unless it is private. */
   @Omittable()
   @IsBoolean()
   unlisted?: boolean;
@@ -135,7 +135,7 @@ export class UpdateServerDto {
   @IsIn(visibilities)
   visibility?: Visibility;
 
-  /** With `visibility: "public"`, for a server with secrets: true says that everybody may call it with them. */
+  /** True confirms that everybody can call the server with its secrets. Required with `visibility: "public"` for a server with secrets. */
   @Omittable()
   @IsBoolean()
   confirmSecrets?: boolean;
@@ -172,7 +172,7 @@ export class TransferServerDto {
   targetNamespace: string;
 
   /**
-   * Its name there. Default: the one it has; empty for the namespace-only server.
+   * Name of the server in the target namespace. Default: its present name; empty for the namespace-only server.
    * @example 'weather'
    */
   @Omittable()

@@ -1,14 +1,14 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryGeneratedColumn, PrimaryColumn, ForeignKey } from 'typeorm';
 import { Server } from '../server.entity.js';
 
-/** A server without a row has the defaults. */
+/** Runtime settings of a server; without a row, it has the defaults. */
 @Entity('server_runtime')
 export class ServerRuntime {
   @ForeignKey(() => Server, { name: 'server_runtime_server_fk', onDelete: 'CASCADE' })
   @PrimaryColumn('uuid', { name: 'server_id', primaryKeyConstraintName: 'server_runtime_pk' })
   serverId: string;
 
-  /** The only hosts its code can reach; null: any public one. */
+  /** The only hosts that the code can reach; null: any public host. */
   @Column('text', { name: 'egress_allow', array: true, nullable: true })
   egressAllow: string[] | null;
 
@@ -17,14 +17,14 @@ export class ServerRuntime {
   logPayloads: boolean;
 }
 
-/** Passed to the hosted code by name. The API never returns the value. */
+/** A secret that hosted code receives by name. The API never returns its value. */
 @Entity('server_secrets')
 @Index('server_secrets_name', ['serverId', 'name'], { unique: true })
 export class ServerSecret {
   @PrimaryGeneratedColumn('uuid')
   id: string;
 
-  /** Spec 4.11. */
+  /** Id of the server, with which the row is deleted (Spec 4.11). */
   @ForeignKey(() => Server, { name: 'server_secrets_server_fk', onDelete: 'CASCADE' })
   @Column('uuid', { name: 'server_id' })
   serverId: string;
@@ -32,7 +32,7 @@ export class ServerSecret {
   @Column('text')
   name: string;
 
-  /** Encrypted by the vault for this row's id. */
+  /** Value, encrypted by the vault for this row's id. */
   @Column('text', { name: 'sealed_value', select: false })
   sealedValue: string;
 

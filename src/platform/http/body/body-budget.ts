@@ -47,7 +47,7 @@ class BodyPool {
   }
 }
 
-/** The charge is released with the response to the request. */
+/** Charge of a body, which is released with the response to the request. */
 export class BodyLease {
   private charged = 0;
   private bytes = 0;
@@ -104,7 +104,7 @@ type LeasedRequest = IncomingMessage & { [LEASE]?: BodyLease };
  */
 @Injectable()
 export class BodyBudget {
-  /** Applies to requests without a key. */
+  /** Time limit of a form in requests without a key. */
   formMsMax = FORM_MS_MAX;
 
   private readonly accounts: BodyPool;

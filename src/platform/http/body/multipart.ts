@@ -17,7 +17,7 @@ export interface MultipartShape<T> {
     name: string,
     file: Readable,
     info: { filename: string; mimeType: string },
-    /** The text parts before it. */
+    /** Text parts before the file. */
     fields: Readonly<Record<string, string>>,
   ) => Promise<T>;
 }

@@ -7,7 +7,7 @@ import { JsonScanner } from '../../text/json-bounds.js';
 import { bodyLeaseOf } from './body-budget.js';
 import { hasBody } from './unread-body.js';
 
-/** Applies to ordinary routes; tool calls and MCP messages have their own limit. */
+/** Maximum size of a JSON body of ordinary routes; tool calls and MCP messages have their own limit. */
 const JSON_BYTES_MAX = 1024 * 1024;
 
 const unpackers = {
@@ -18,9 +18,9 @@ const unpackers = {
 } as const;
 
 export interface BodyFormat {
-  /** Applies after unpacking. */
+  /** Maximum size after unpacking. */
   bytesMax: number;
-  /** The JSON limits apply while the body arrives. */
+  /** True to apply the JSON limits while the body arrives. */
   isJson?: boolean;
   isUnpacked?: boolean;
 }
@@ -113,7 +113,7 @@ function tooLarge(bytesMax: number): TooLargeError {
   return new TooLargeError(`The request body is larger than ${bytesMax} bytes.`);
 }
 
-/** The route can read a body that is not JSON itself. */
+/** Marks a route that reads a body other than JSON itself. */
 export const UNREAD_BODY = Symbol('unread body');
 
 /**
