@@ -28,7 +28,7 @@ interface FreePort {
 }
 
 /**
- * Fails before anything is started. Port 0 picks one now, since published addresses contain it, and reserves it until
+ * Requires a free port before anything is started. Port 0 selects one now, since published addresses contain it, and reserves it until
  * `release`, so that no other program takes it during the start.
  */
 async function requireFreePort({ host, port }: Env): Promise<FreePort> {

@@ -213,7 +213,7 @@ export class BundleSession {
     const value = exactJsonIn(line);
     // Clients of 2025-03-26 send batches.
     const messages = (Array.isArray(value) && value.length > 0 ? value : [value]) as JSONRPCMessage[];
-    // Logged because servers often print to standard output; the client must not receive it.
+    // The rest is logged because servers often print to standard output; the client must not receive it.
     if (!messages.every((message) => isObject(message) && isMessage(message)))
       return this.logLine(line.slice(0, READ_CHARS_MAX));
     for (const message of messages) this.forward({ ...message, jsonrpc: '2.0' });

@@ -55,7 +55,7 @@ export interface Pipe {
   notify(text: string): void;
   /** This method never throws. */
   sendResponse(text: string): void;
-  /** @param message that of the peer */
+  /** @param message the upstream's message */
   toRejection(message: string): Error;
   toClosedError(): Error;
   /** Closes the pipe; called once. */

@@ -309,7 +309,7 @@ async function lock(
     [organizationId],
   );
   if (organization?.kind !== 'organization') return 'no organization';
-  // A separate statement: it sees what was committed before the lock.
+  // A separate statement sees rows that were committed before the lock.
   const [row] = await tx.query<[CurrentMembers]>(
     `SELECT count(*)::int AS total, count(*) FILTER (WHERE role = 'owner' AND account_id <> $2)::int AS "otherOwners",
             max(role) FILTER (WHERE account_id = $2) AS before, max(source) FILTER (WHERE account_id = $2) AS source

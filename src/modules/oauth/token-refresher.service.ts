@@ -327,7 +327,7 @@ function toAwayOutcome(
   return { kind: 'away', message: reason, accessToken: isUsable ? oldTokens.accessToken : null };
 }
 
-/** Returns false for null. */
+/** Returns true for a time in the past, and false for null. */
 function isPast(time: Date | null): boolean {
   return time !== null && time.getTime() <= Date.now();
 }

@@ -26,7 +26,7 @@ export interface Invited {
 
 export type ShownSession = Pick<Session, 'id' | 'agent' | 'address' | 'createdAt' | 'lastUsedAt'>;
 
-/** Counts from the last use, which is stored at most once an hour. */
+/** Lifetime of a session after its last use, which is stored at most once an hour. */
 const LIFE = `interval '14 days'`;
 
 /** Maximum number of sessions of an account; the least recently used ones are closed. */

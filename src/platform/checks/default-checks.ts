@@ -10,7 +10,7 @@ interface DefaultFacts {
   env: Env;
   /** True if others can reach the service: by a `PUBLIC_URL` elsewhere, or on all addresses with an external database. */
   isProduction: boolean;
-  /** `DATA_DIR` has the embedded database. */
+  /** True if `DATA_DIR` has the embedded database. */
   isEmbedded: boolean;
   hasBackup: boolean;
 }

@@ -17,7 +17,7 @@ export const WINDOW_SECONDS = 60;
 /** The delay with which one process sees the others' counts. */
 const SHARE_MS = 1_000;
 
-/** The time starts with the first failure of a key. */
+/** Window of failures, which starts with the first failure of a key. */
 const FAILURES_SECONDS = 15 * 60;
 
 /**

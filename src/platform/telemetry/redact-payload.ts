@@ -105,7 +105,7 @@ class Redaction {
   }
 }
 
-/** Redacts secrets in a text. The time grows with the length: pass at most 64 K characters. */
+/** Redacts secrets in content. The time grows with the length: pass at most 64 K characters. */
 export function redactText(text: string): string {
   const clean = VALUES.reduce((rest, pattern) => rest.replace(pattern, BLANK), redact(text)).replace(
     NAMED,

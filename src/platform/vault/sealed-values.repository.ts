@@ -158,7 +158,7 @@ async function pass(database: Pick<DataSource, 'query'>, vault: Vault, rotates: 
   return report;
 }
 
-/** Reads in the order of the rows on disk. Rows written meanwhile move to the end. */
+/** Reads rows in their order on disk. Rows written meanwhile move to the end. */
 async function passColumn(
   database: Pick<DataSource, 'query'>,
   vault: Vault,

@@ -26,7 +26,7 @@ export async function storeSkeletons(database: DataSource): Promise<void> {
 /** Keeps other transactions from adding user names until this one ends. */
 export async function isImitation(tx: EntityManager, name: string, skeletons: string[] | null): Promise<boolean> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtext('slipway.accounts.names'))`);
-  // A separate statement: it sees what was committed before the lock.
+  // A separate statement sees rows that were committed before the lock.
   const accounts = await tx.query<unknown[]>(
     'SELECT FROM accounts WHERE name_skeletons && $1::text[] AND name <> $2 LIMIT 1',
     [skeletons, name],

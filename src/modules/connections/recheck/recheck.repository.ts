@@ -86,7 +86,7 @@ export class RechecksRepository {
   }
 
   /**
-   * Returns the earliest first, of connections that worked within the last 24 hours: others are unused, and a call would have refreshed
+   * Returns due tokens, the earliest first, of connections that worked within the last 24 hours: others are unused, and a call would have refreshed
    * their tokens. Skips locked rows, which another process is refreshing.
    *
    * @param after continues after this token

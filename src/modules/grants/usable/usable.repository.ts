@@ -58,7 +58,7 @@ export interface UsableRow extends IconOrigin, LastUseRow {
   role: Role | null;
   /** Grants, strongest first; null without any. */
   grants: UsableGrant[] | null;
-  /** Set only for a `namespace`. */
+  /** Number of connections of a namespace; null for other kinds. */
   connections: number | null;
   /** Null if nothing is pending. */
   waiting: UsableWaitingDto | null;

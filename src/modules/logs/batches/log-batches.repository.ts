@@ -7,7 +7,7 @@ import type { Invocation } from '../invocation.types.js';
 /** The size of all waiting batches in bytes; one account gets at most a quarter. */
 export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
-/** The size without the payload: it limits the number of rows, whose sizes each insert sums up. */
+/** Size of a batch without its payload. It limits the number of rows, whose sizes each insert adds up. */
 const BATCH_BYTES = 4_096;
 
 /** Age at which a batch is enqueued again: its job was lost, or its worker died. */
