@@ -1,4 +1,4 @@
-/** The texts of docs/reference/settings.md and docs/reference/troubleshoot.md. Imports nothing, so that the script and its test share them. */
+/** The contents of docs/reference/settings.md and docs/reference/troubleshoot.md. Imports nothing, so that the script and its test share them. */
 
 const WIDTH = 120;
 
