@@ -76,7 +76,7 @@ export class OpenRights implements OnModuleInit, OnApplicationBootstrap {
   }
 
   private async check(calls: boolean): Promise<void> {
-    const open = this.openRequests.all().filter(({ isCall }) => calls || !isCall);
+    const open = this.openRequests.list().filter(({ isCall }) => calls || !isCall);
     if (open.length === 0) return;
     const callers = await this.callersOf(open);
     const facts = await this.factsOf(open, callers);

@@ -66,7 +66,7 @@ export class OpenRequests<Right = unknown> {
   }
 
   /** The open requests, in no particular order. */
-  all(): OpenRequest<Right>[] {
+  list(): OpenRequest<Right>[] {
     return this.open.filter(() => true);
   }
 }

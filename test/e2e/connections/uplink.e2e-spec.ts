@@ -212,7 +212,7 @@ describe('pairing', () => {
   verifies('uplink:pair:conflict', 'leaves nothing of a rejected handshake among the open requests', async () => {
     const path = await uplink();
     await paired(path);
-    const count = () => app.get(OpenRequests).all().length;
+    const count = () => app.get(OpenRequests).list().length;
     const before = count();
     for (let attempt = 0; attempt < 3; attempt += 1) await refusalOf(owner, path);
     await until(() => count() === before, 'the rejected handshakes are forgotten');
