@@ -62,7 +62,8 @@ export class ServerGoneError extends UpstreamFailure {
 
   constructor(name: string) {
     super(
-      `The server ${name} was deleted. A server registered later under this name is another server: connect to it.`,
+      // The wording of the trigger of the table `servers`.
+      `The server ${name} was deleted. One that is registered anew under this name is another server: connect to it.`,
     );
   }
 }
