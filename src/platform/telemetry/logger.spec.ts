@@ -16,7 +16,9 @@ describe('PinoLoggerService', () => {
 
   it('logs a warning that repeats once a minute, with the number of repeats', () => {
     const { logger, records } = recorder();
-    for (let n = 1; n <= 5; n += 1) logger.warn({ msg: `${n} rows wait`, err: new Error(`${n}`) }, 'store');
+    const details = ['', 'closed', 'refused'];
+    for (let n = 1; n <= 5; n += 1)
+      logger.warn({ msg: `${n} rows wait`, err: new Error(`${n}`), detail: details[n % 3] }, 'store');
     logger.warn({ msg: '7 rows wait' }, 'another');
     expect(records.map(({ msg, context }) => [msg, context])).toEqual([
       ['1 rows wait', 'store'],

@@ -112,8 +112,10 @@ export class PinoLoggerService implements LoggerService {
     const entry = { context, ...(stack === undefined ? {} : { stack }), ...fields };
     if (level !== 'warn') return this.pino[level](entry);
     // A repeated warning is logged at most once a minute: `repeats` is the number since the last record. Warnings that
-    // differ only in numbers, request ids and errors are treated as equal.
-    const strings = Object.entries(entry).filter(([name, value]) => typeof value === 'string' && name !== 'requestId');
+    // differ only in numbers, request ids, details and errors are treated as equal.
+    const isKept = ([name, value]: [string, unknown]) =>
+      typeof value === 'string' && name !== 'requestId' && name !== 'detail';
+    const strings = Object.entries(entry).filter(isKept);
     const key = JSON.stringify(strings).replace(/\b\d+\b/g, '#');
     const repeats = this.repeats.get(key);
     if (repeats !== undefined) return void this.repeats.set(key, repeats + 1);
