@@ -119,22 +119,32 @@ export class OAuthClientsService {
     const since = new Date(Date.now() - REGISTRATION_EVERY_MS);
     const where = { issuer, redirectUri, ownerId: IsNull(), retiredAt: MoreThan(since) };
     const before = await this.database.manager.findOne(OAuthClient, { where, order: { retiredAt: 'DESC' } });
-    if (before) {
-      return this.database.transaction(async (tx) => {
-        await tx.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
-        await tx.update(OAuthClient, { id: before.id }, { retiredAt: null });
-        return before;
-      });
-    }
+    if (before) return this.swap(client, before);
     try {
-      const renewed = await registerAt(fetch, server, this.redirectUri);
-      await this.database.manager.update(OAuthClient, { id: client.id }, { retiredAt: new Date() });
-      return await this.store(issuer, 'registered', renewed);
+      return await this.store(issuer, 'registered', await registerAt(fetch, server, this.redirectUri), client.id);
     } catch (error) {
       // Falls back to the existing client.
       if (error instanceof OAuthSetupError) return client;
       throw error;
     }
+  }
+
+  /** Uses the previous client again. @returns the client in use, which another process might have changed */
+  private swap({ id, issuer, redirectUri }: OAuthClient, before: OAuthClient): Promise<OAuthClient> {
+    return this.database.transaction(async (tx) => {
+      // In one order: two swaps in opposite directions would deadlock.
+      const rows = await tx.find(OAuthClient, {
+        where: { id: In([id, before.id]) },
+        order: { id: 'ASC' },
+        lock: { mode: 'pessimistic_write' },
+      });
+      if (rows.length === 2 && rows.find((row) => row.id === id)?.retiredAt === null) {
+        await tx.update(OAuthClient, { id }, { retiredAt: new Date() });
+        await tx.update(OAuthClient, { id: before.id }, { retiredAt: null });
+      }
+      const where = { issuer, redirectUri, ownerId: IsNull(), retiredAt: IsNull() };
+      return (await tx.findOneBy(OAuthClient, where)) ?? before;
+    });
   }
 
   /** Returns false if a user must enter a client, which the metadata decides. */
@@ -256,10 +266,13 @@ export class OAuthClientsService {
     issuer: string,
     kind: 'document' | 'registered',
     client: OAuthClientIdentity,
+    replacedId?: string,
   ): Promise<OAuthClient> {
     const id = randomUUID();
     return this.database.transaction(async (tx) => {
       const { redirectUri } = this;
+      if (replacedId !== undefined)
+        await tx.update(OAuthClient, { id: replacedId, retiredAt: IsNull() }, { retiredAt: new Date() });
       await this.credentialsRepository.deleteEndedClients(
         issuer,
         redirectUri,
