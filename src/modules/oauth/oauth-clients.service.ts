@@ -130,7 +130,7 @@ export class OAuthClientsService {
   }
 
   /** Uses the previous client again. @returns the client in use, which another process might have changed */
-  private swap({ id, issuer, redirectUri }: OAuthClient, before: OAuthClient): Promise<OAuthClient> {
+  private swap({ id, issuer }: OAuthClient, before: OAuthClient): Promise<OAuthClient> {
     return this.database.transaction(async (tx) => {
       // In one order: two swaps in opposite directions would deadlock.
       const rows = await tx.find(OAuthClient, {
@@ -142,8 +142,7 @@ export class OAuthClientsService {
         await tx.update(OAuthClient, { id }, { retiredAt: new Date() });
         await tx.update(OAuthClient, { id: before.id }, { retiredAt: null });
       }
-      const where = { issuer, redirectUri, ownerId: IsNull(), retiredAt: IsNull() };
-      return (await tx.findOneBy(OAuthClient, where)) ?? before;
+      return (await this.find(issuer, tx)) ?? before;
     });
   }
 
