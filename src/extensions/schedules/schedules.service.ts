@@ -12,7 +12,7 @@ const CONCURRENCY = 8;
 const RESPONSE_MS_MAX = 3_000;
 const REGISTER_EVERY_MS = 5_000;
 
-/** Opens no connection if no method has `@Schedule`. */
+/** Calls the methods with `@Schedule` by job schedulers of BullMQ. Opens no connection without such a method. */
 @Injectable()
 export class SchedulesService implements OnApplicationBootstrap, BeforeApplicationShutdown {
   private methods = new Map<string, DecoratedMethod<string>>();

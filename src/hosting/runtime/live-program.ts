@@ -269,7 +269,7 @@ export class LiveProgram {
     this.backoff.crashed(performance.now());
   }
 
-  /** Writes output for the owner, which callers cannot read. */
+  /** Reports the last output, which callers cannot read, to the log of the owner. */
   private tellOwner(name: string, message: string): void {
     const exceptions = [{ at: Date.now(), name, message }];
     this.traces.receiveTrace({ ref: this.ref, invocationId: '', lines: [], exceptions });

@@ -244,7 +244,11 @@ function hasAny(filter: ListenFilter): boolean {
   return Object.keys(filter).length > 0;
 }
 
-/** @param uri resource URI of `notifications/resources/updated`, if it has one */
+/**
+ * Returns true if the filter matches a notification of this method.
+ *
+ * @param uri resource URI of `notifications/resources/updated`, if it has one
+ */
 export function matchesFilter(filter: ListenFilter, method: string, uri: unknown): boolean {
   if (isOfSession(method)) return filter.messages === true;
   const list = listChanges.get(method);

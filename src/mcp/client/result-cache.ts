@@ -71,7 +71,7 @@ export class ResultCache {
     return this.results.get(key);
   }
 
-  /** Stores a reply. @param key computed before the request was sent */
+  /** Stores a complete result that carries `ttlMs`. @param key computed before the request was sent */
   store(key: string, reply: McpReply): void {
     if (!reply.result || !reply.text.includes('"ttlMs"')) return;
     const { ttlMs, resultType = 'complete' } = resultOf(reply) as { ttlMs?: unknown; resultType?: unknown };

@@ -211,7 +211,7 @@ export class ClientInput {
     return { key, capabilities: passed, onRequest };
   }
 
-  /** Returns a message with the reason; null when the client can answer. */
+  /** Returns the reason why the client cannot answer the input requests, as a message; null when it can. */
   unanswerable({ request }: McpRequest, { requests }: InputRequired, round: number): string | null {
     const { session, acceptsStream } = request;
     if (round >= ROUNDS_MAX) return `The MCP server asked for input more than ${ROUNDS_MAX} times`;

@@ -110,7 +110,7 @@ export class AccessService implements OnModuleInit {
     return referer.startsWith(`${baseUrl}/`) ? referer.slice(baseUrl.length) : '/ui/';
   }
 
-  /** Returns the key's id if it was revoked since. */
+  /** Returns the name of the caller's key; its id if the key was revoked since. */
   async keyName({ keyId }: Caller): Promise<string> {
     return (await this.apiKeysService.nameOf(keyId)) ?? keyId;
   }

@@ -116,7 +116,7 @@ export class AuthorizationServerService {
     });
   }
 
-  /** @returns false for any other path */
+  /** Serves a request for one of its paths. @returns false for any other path */
   tryServe(request: IncomingMessage, response: ServerResponse): boolean {
     const { url = '', method } = request;
     const [path = ''] = url.split('?');

@@ -34,7 +34,7 @@ export class RefreshTokens {
     return bytes.toString('hex', 0, GRANT_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
   }
 
-  /** Returns the newest key for null and for a token of an earlier version. */
+  /** Returns the key that signed a token; the newest key for null and for a token of an earlier version. */
   private keyOf(token: string | null): Buffer | undefined {
     const bytes = Buffer.from(token ?? '', 'base64url');
     return this.keys.find((key) => isMadeWith(key, bytes)) ?? this.keys[0];

@@ -7,7 +7,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 export class BlobsRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /** Locks a file, so that it is not removed while a release that names it is stored. */
+  /** Locks a file until the transaction ends, so that it is not removed while a release that names it is stored. */
   async lock(hash: string, tx: EntityManager): Promise<void> {
     await tx.query(`SELECT pg_advisory_xact_lock(hashtextextended('blob ' || $1, 0))`, [hash]);
   }

@@ -143,7 +143,7 @@ export class ReleaseLease extends LossSignal {
   }
 }
 
-/** @param message what happened and what to do */
+/** Returns an outcome that finishes a release. @param message what happened and what to do */
 export function failed(status: 'FAILURE' | 'FAILURE_SCAN', stage: Stage, message: string): StageOutcome {
   return { change: { status }, lines: [{ stage, level: 'error', message }] };
 }

@@ -90,7 +90,7 @@ export class ServerAccessService implements OnModuleInit {
     return this.isAllowed(caller.scopes === null ? caller : { ...caller, scopes: null }, 'call', server);
   }
 
-  /** @throws KeyScopeError */
+  /** Returns true if the caller can grant the server to any account. @throws KeyScopeError */
   mayGrant(caller: Caller, { ownerId, namespace }: Pick<ServerTarget, 'ownerId' | 'namespace'>): boolean {
     return this.accessService.isAllowed(caller, 'own', { ownerId, namespace });
   }

@@ -29,7 +29,7 @@ export const folderChecks: Check<FolderFacts>[] = [
   },
 ];
 
-/** @returns DATA_DIR, and the problems */
+/** Tests the directories. @returns DATA_DIR, and the problems */
 export async function examineFolders({ dataDir, roles }: Env): Promise<{ found: string; faults: Fault[] }> {
   const tmp = tmpdir();
   const [dataCode, tmpCode] = await Promise.all([codeOfData(dataDir), roles.includes('host') ? codeOf(tmp) : null]);

@@ -70,7 +70,7 @@ export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & 
   );
 }
 
-/** Only contributors need Nest's own start messages. */
+/** Contexts of Nest's own start messages, which only contributors need. */
 const nestContexts = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer', 'NestApplication']);
 
 const REPEAT_MS = 60_000;

@@ -7,7 +7,10 @@ export function mediaTypeOf(value: string | undefined): string {
   return (end < 0 ? value : value.slice(0, end)).trim().toLowerCase();
 }
 
-/** Compares names and wildcards; the most exact range decides (RFC 9110, 12.5.1). False without the header. */
+/**
+ * Returns true if an `Accept` header accepts this type, by its name or a wildcard; the most exact range decides (RFC
+ * 9110, 12.5.1). Returns false without the header.
+ */
 export function acceptsType(accept: string | undefined, type: string): boolean {
   const ranges = [type, type.replace(/[^/]*$/, '*'), '*/*'];
   const range = ranges.find((wildcard) => accept?.split(',').some((each) => mediaTypeOf(each) === wildcard));

@@ -28,7 +28,7 @@ export function nearestName(misspelt: string, names: Iterable<string>, differenc
   return best?.name ?? null;
 }
 
-/** Returns a suggestion; empty without a near name. */
+/** Returns ` Did you mean "x"?` with the nearest name; empty without one. */
 export function didYouMean(misspelt: string, names: Iterable<string>): string {
   const name = nearestName(misspelt, names);
   return name === null ? '' : ` Did you mean "${name}"?`;

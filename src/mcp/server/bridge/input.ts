@@ -128,7 +128,7 @@ export function setupError(hint: string, url: string, elicitationId: string): Rp
   return { code: URL_ELICITATION_REQUIRED, message: hint, data: { setupUrl: url, elicitations } };
 }
 
-/** Returns true if the user declined. @param params of the retry */
+/** Returns true if the user declined a page to which a modern client was sent. @param params of the retry */
 export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (!isObject(answers)) return false;
