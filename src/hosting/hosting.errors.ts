@@ -98,7 +98,7 @@ export class ProgramCrashedError extends HostedFailure {
   readonly outcome = 'exception';
 }
 
-/** Returns null for any other failure. */
+/** Returns the failure of a hosted program behind an error of a caller; null for any other failure. */
 export function hostedFailureIn(error: unknown): HostedFailure | null {
   for (let cause = error, hops = 0; cause instanceof Error && hops < 4; hops += 1) {
     if (cause instanceof HostedFailure) return cause;

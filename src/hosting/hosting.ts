@@ -34,7 +34,10 @@ export interface ProgramOwner {
   withProgram<T>(ref: ProgramRef, use: (program: Program) => Promise<T>): Promise<T>;
   /** @throws ProgramStartError when the program no longer exists */
   valuesOf(ref: ProgramRef): Promise<ProgramValues>;
-  /** Returns null when the program no longer exists. The number limits the account's programs in one process. */
+  /**
+   * Returns the account of a program, and how many of the account's programs may run in one process; null when the
+   * program no longer exists.
+   */
   quotaOf(ref: ProgramRef): Promise<ProgramQuota | null>;
   /** Returns names for a log line. The promise never rejects. */
   namesOf(ref: ProgramRef): Promise<LogNames>;
@@ -60,13 +63,13 @@ export class ProgramOwners implements OnModuleInit {
     return this.owners[kind];
   }
 
-  /** The promise never rejects. */
+  /** Returns the ids of a program and the names of its server or connection, for a rare log line. Never rejects. */
   async namesOf(ref: ProgramRef): Promise<object> {
     const names = await this.ownerOf(ref.kind).namesOf(ref);
     return { programId: ref.id, ownerId: ref.ownerId, ...names };
   }
 
-  /** This method never throws. */
+  /** Writes a log line about a program, with its names. Never throws. */
   log(ref: ProgramRef, level: 'debug' | 'warn' | 'error', entry: { msg: string; err?: unknown }): void {
     void this.namesOf(ref).then((names) => this.logger[level]({ ...entry, ...names }));
   }
@@ -132,7 +135,7 @@ export abstract class ForwardedRequest implements Dispatcher.DispatchController 
   readonly rawTrailers = null;
   protected inner: Dispatcher.DispatchController | null = null;
 
-  /** Idempotent. */
+  /** Aborts the request because its caller disconnected. Idempotent. */
   abort(reason: Error): void {
     if (this.aborted) return;
     this.aborted = true;

@@ -52,7 +52,7 @@ export function accessPath(target: TargetName): string {
   return `ui/access/${target.kind}/${encodeURIComponent(qualifiedNameOf(target))}`;
 }
 
-/** Returns null unless the person administers the target. */
+/** Returns the link to the access page of a target; null unless the person administers it. */
 export async function accessLinkOf(accounts: Accounts, person: SessionCaller, name: TargetName) {
   const target = await accounts.target(person, 'administer', name);
   return target && ((root: string) => buttonLink(root + accessPath(target), 'Access'));

@@ -58,7 +58,7 @@ export class ServiceSections {
     return Object.fromEntries(sections) as unknown as ServiceView;
   }
 
-  /** The promise never rejects. */
+  /** Reads a stale section, one read at a time. Never rejects. */
   private async refresh(name: string, load: () => Promise<unknown>): Promise<void> {
     const entry = this.readings.get(name) ?? { section: null, readAt: -Infinity, reading: null };
     this.readings.set(name, entry);

@@ -129,7 +129,7 @@ export class IdentitiesRepository {
     });
   }
 
-  /** Returns null without an identity at this issuer. */
+  /** Finds the identity with which an account last signed in; null without one at this issuer. */
   async findLast(accountId: string, issuer: string): Promise<{ subject: string; idToken: string | null } | null> {
     const [last] = await this.database.query<{ subject: string; idToken: string | null }[]>(
       `SELECT subject, id_token AS "idToken" FROM identities WHERE account_id = $1 AND issuer = $2

@@ -183,7 +183,7 @@ export class IssuerService implements OnApplicationBootstrap, OnApplicationShutd
     return this.isGoogle || this.scopesAt(configuration).split(' ').includes(OFFLINE);
   }
 
-  /** Returns null if the issuer has no such address, or does not respond within 2 s. */
+  /** Returns the address at which a person signs out; null if the issuer has none, or does not respond within 2 s. */
   async signOutUrl(idToken: string | null): Promise<string | null> {
     const { buildEndSessionUrl } = await import('openid-client');
     const discovered = this.discover().catch(() => null);

@@ -115,7 +115,7 @@ export class BundleWorkspace {
     return joined ? { ...launch, fds: [joined.network.fd] } : launch;
   }
 
-  /** The promise never rejects. */
+  /** Closes the egress proxy with all its connections. Never rejects. */
   async close(): Promise<void> {
     const { joined } = this.parts;
     await joined?.egress.close();

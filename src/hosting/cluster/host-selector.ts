@@ -50,7 +50,10 @@ export class HostSelector {
     throw await this.noHost(ref, hosts, choosing);
   }
 
-  /** Returns null when some host offers the engine. @throws the database's error */
+  /**
+   * Returns null when some host offers the engine; otherwise a message that explains why none does. @throws the
+   * database's error
+   */
   async whyNot(engine: ProgramRef['engine']): Promise<string | null> {
     const hosts = await this.hostDirectory.live();
     const reachable = hosts.filter(({ id, url }) => url !== null || id === this.processRegistry.id);

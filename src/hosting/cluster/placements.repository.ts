@@ -17,7 +17,7 @@ export interface Claimant {
 export class PlacementsRepository {
   constructor(private readonly database: DataSource) {}
 
-  /** Returns null when the program never ran. */
+  /** Returns the placement of a program; null when it never ran. */
   async find(ownerId: string): Promise<Placement | null> {
     const [row] = await this.database.query<Placement[]>(
       `SELECT CASE WHEN ${ownerLives('held', 'host_id')} THEN held.host_id END AS "hostId", held.data_id AS "dataId"

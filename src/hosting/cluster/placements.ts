@@ -63,7 +63,7 @@ export class Placements implements OnModuleInit {
     await this.pubSub.subscribe('hosting.placed', ({ ownerId }) => this.forgetCached(ownerId));
   }
 
-  /** Returns null when the program never ran. @throws the database's error */
+  /** Returns the placement; null when the program never ran. @throws the database's error */
   find(ownerId: string): Promise<Placement | null> {
     return this.cache.get(ownerId);
   }

@@ -112,7 +112,7 @@ export class ProgramProxy {
     return proxy;
   }
 
-  /** The promise never rejects. */
+  /** Closes every socket and the proxy immediately. Never rejects. */
   async close(): Promise<void> {
     this.isClosed = true;
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));

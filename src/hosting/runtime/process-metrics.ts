@@ -84,7 +84,7 @@ export class ProcessMetrics {
     private readonly status: number,
   ) {}
 
-  /** Returns null after the exit, and on systems without these metrics (not Linux, no schedstat). */
+  /** Returns null where the system does not provide it (not Linux, no schedstat), or after the exit. */
   static open(pid: number | null): ProcessMetrics | null {
     if (pid === null) return null;
     const schedstat = opened(`/proc/${pid}/schedstat`);

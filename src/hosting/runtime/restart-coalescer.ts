@@ -12,7 +12,10 @@ export function digestOf({ secrets, egressAllow }: ProgramValues): string {
     .digest('base64url');
 }
 
-/** Returns true if the values changed or cannot be read, since restarting is safer than keeping a revoked secret. */
+/**
+ * Returns true if secrets or egress rules changed since the start; even when unknown, since restarting is safer than
+ * keeping a revoked secret.
+ */
 export async function isOutdated(programs: ProgramOwners, ref: ProgramRef, digest: string | null): Promise<boolean> {
   const values = await programs
     .ownerOf(ref.kind)

@@ -56,7 +56,7 @@ export class RunDirs {
     }
   }
 
-  /** The promise never rejects. */
+  /** Removes all folders of this process. Never rejects. */
   async close(): Promise<void> {
     const root = await this.root?.catch(() => null);
     if (root) await this.remove(root);

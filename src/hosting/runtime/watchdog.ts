@@ -74,7 +74,7 @@ class Watch {
 
   constructor(private readonly program: LiveProgram) {}
 
-  /** Returns false when the program no longer needs watching. */
+  /** Checks the limits. Returns false when the program no longer needs watching. */
   check(): boolean {
     const { program } = this;
     const { calls, figures, limits, instance } = program;

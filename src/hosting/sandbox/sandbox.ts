@@ -108,7 +108,10 @@ export class Sandbox {
     return lacking && `Bundles run with complete isolation only, and this host cannot build ${lacking}.`;
   }
 
-  /** Returns null where {@link Confinement.network} can be a path. */
+  /**
+   * Returns the reason why a network namespace cannot be connected to the egress proxy; null where {@link
+   * Confinement.network} may be a path.
+   */
   async whyNoProxyNetwork(): Promise<string | null> {
     return (await this.isolation()).whyNoProxyNetwork;
   }
@@ -215,7 +218,9 @@ export class HeldFiles {
     return this.open.map(({ fd }) => fd);
   }
 
-  /** Returns the path itself on systems other than Linux. */
+  /**
+   * Returns the path by which the program opens it through a descriptor. On systems other than Linux: the path itself.
+   */
   async holdOpen(file: string): Promise<string> {
     if (process.platform !== 'linux') return file;
     this.open.push(await open(file, constants.O_RDONLY));

@@ -24,7 +24,7 @@ export class InFlight {
     return lost.size === 1 ? [...lost][0] : null;
   }
 
-  /** Returns false for an id that the code made up. */
+  /** Returns false for an id without a request, which the code made up. */
   isKnown(id: string): boolean {
     return this.open.has(id) || this.ended.has(id);
   }

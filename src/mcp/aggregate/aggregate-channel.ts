@@ -342,7 +342,10 @@ export class AggregateChannel implements Channel {
   }
 }
 
-/** Returns true if the params continue a call: input responses alone come with a new call. */
+/**
+ * Returns true if a call claims to continue one that waits for client input. Input responses alone come with a new
+ * call.
+ */
 function isContinued(params: string | undefined): boolean {
   if (!params?.includes('"requestState"') && !params?.includes('"inputResponses"')) return false;
   const members = membersOf(params);

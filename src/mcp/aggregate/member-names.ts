@@ -128,7 +128,7 @@ export function qualifyUri(connectionId: string, uri: string): string {
   return `${URI_SCHEME}${connectionId}/${uri}`;
 }
 
-/** Returns null for other URIs. */
+/** Returns the connection and own URI of an aggregate's resource URI; null for other URIs. */
 export function readUri(uri: string): { connectionId: string; rest: string } | null {
   if (!uri.startsWith(URI_SCHEME)) return null;
   const slash = uri.indexOf('/', URI_SCHEME.length);

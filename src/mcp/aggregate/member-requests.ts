@@ -54,7 +54,7 @@ export interface AggregateSource {
   readonly name: string;
   /** Returns the same object while nothing changes. */
   members(): Promise<AggregateMembers>;
-  /** Rejects when the connection was deleted. */
+  /** Returns the handle of a connection. Rejects when the connection was deleted. */
   handle(connectionId: string): Promise<UpstreamHandle>;
   /** @throws the error when it is not a failure of the connection */
   faultOf(connectionId: string, error: unknown): MemberFault;
@@ -118,7 +118,10 @@ export class MemberRequests {
     return gathered;
   }
 
-  /** Returns true if the last list, however old, has the name; false for other kinds, whose lists are not cached. */
+  /**
+   * Returns true if the tool is in the connection's last list, however old; false for other kinds, whose lists are not
+   * cached.
+   */
   async hasListed(connectionId: string, kind: ListKind, name: string, { profile }: MemberCall): Promise<boolean> {
     if (kind !== mcpLists.tools) return false;
     const handle = await this.source.handle(connectionId);

@@ -81,7 +81,10 @@ export class SearchTools {
     return resultReply(LIST);
   }
 
-  /** Returns null for other tools. `call_tool` forwards to `call` with the params of the called tool. */
+  /**
+   * Handles a call of one of the three tools; null for other tools. `call_tool` forwards to `call` with the params of
+   * the called tool.
+   */
   async call({ params, ...rest }: McpCall, call: (params: string) => Promise<McpReply>): Promise<McpReply | null> {
     const { name, arguments: values } = JSON.parse(params ?? '{}') as { name?: unknown; arguments?: unknown };
     const args = isObject(values) ? values : {};
@@ -162,7 +165,7 @@ export class SearchTools {
     return toolReply(`{"tool":${withMember(text, 'name', JSON.stringify(name))}}`);
   }
 
-  /** Returns null for unknown names. */
+  /** Returns the listed tool of this name, or why its connection could not list its tools; null for unknown names. */
   private async find(name: string, call: MemberCall): Promise<{ item: ListItem } | { fault: string } | null> {
     const read = await this.lists.find(mcpLists.tools, name, call);
     const member =
@@ -208,7 +211,10 @@ export class SearchTools {
   }
 }
 
-/** Returns false for tools that MCP Apps reserve for their pages, in the current or an earlier form. */
+/**
+ * Returns false for a tool that its server hides from models: one for the pages of MCP Apps, in its current or earlier
+ * form.
+ */
 function isForModels({ text }: ListItem): boolean {
   if (!text.includes('visibility')) return true;
   const { _meta: meta } = JSON.parse(text) as { _meta?: unknown };

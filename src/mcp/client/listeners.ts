@@ -28,7 +28,7 @@ export interface ListenStream {
    * Changes the filter of the open stream and returns the honoured part; without this method a new stream replaces it.
    */
   change?(filter: ListenFilter, timeoutMs: number): Promise<ListenFilter>;
-  /** The promise never rejects. */
+  /** Closes the stream. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -109,7 +109,10 @@ export class Listeners {
     void this.reopen();
   }
 
-  /** The promise never rejects. @param reason null when the connection was changed or deleted */
+  /**
+   * Removes all listeners and closes the stream. Never rejects. @param reason null when the connection was changed or
+   * deleted
+   */
   async close(reason: Error | null = null): Promise<void> {
     this.isClosed = true;
     clearTimeout(this.retry);

@@ -53,7 +53,7 @@ export interface Pipe {
   send(text: string, call: McpCall, timeoutMs: number): Promise<void>;
   /** This method never throws. */
   notify(text: string): void;
-  /** This method never throws. */
+  /** Sends a response to a request of the peer. Never throws. */
   sendResponse(text: string): void;
   /** @param message the upstream's message */
   toRejection(message: string): Error;

@@ -21,7 +21,7 @@ export interface ProtocolAdapter {
   notify?(profileKey: string, text: string): void;
   /** Closes only the session in this process. The promise never rejects. */
   release(profileKey: string): Promise<void>;
-  /** The promise never rejects. */
+  /** Closes all sessions. Never rejects. */
   close(forGood?: boolean): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export class HandshakeRefusedError extends UpstreamError {
 /** HTTP statuses with which an endpoint rejects a message of the other era. */
 const OUT_OF_PLACE: ReadonlySet<number | null> = new Set([400, 404, 405]);
 
-/** Returns true if the address might serve another transport. */
+/** Returns true when the endpoint did not process the message as MCP: another transport may be served there. */
 export function isOutOfPlace(error: unknown): boolean {
   return error instanceof UpstreamError && OUT_OF_PLACE.has(error.status);
 }

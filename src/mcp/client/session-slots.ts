@@ -173,7 +173,7 @@ export class ProfileSlots {
     }
   }
 
-  /** Returns null when all slots are taken by others. */
+  /** Returns the caller's slot; null when all are taken by others. */
   slotFor(profile: CallerProfile): SessionSlot | null {
     if (this.slots.has(profile.key)) return this.slotOf(profile);
     const shared = profile.isShared ? [...this.slots.values()].filter(({ isShared }) => isShared).length : 0;

@@ -38,7 +38,7 @@ const CAPABILITIES_CHARS_MAX = 4_096;
 const DELETED_DRAIN_MS_MAX = 60_000;
 
 export interface HandleOwner {
-  /** Returns null to send the call. */
+  /** Returns the error that prevents a call; null to send it. */
   refusal?(call: McpCall): Error | null;
   timeoutOf?(call: McpCall): number;
   /** Called with a reply: a result or a JSON-RPC error. Must not throw. */

@@ -41,7 +41,9 @@ export class UpstreamRequestResponder {
       .catch(() => undefined);
   }
 
-  /** Returns true during a pending request, and for `graceMs` afterwards, in which the upstream continues. */
+  /**
+   * Returns true while the caller has a pending request, and for `graceMs` after it, in which the upstream continues.
+   */
   isHolding(graceMs: number): boolean {
     return this.open > 0 || performance.now() - this.answeredAt < graceMs;
   }

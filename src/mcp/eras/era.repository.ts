@@ -37,7 +37,7 @@ export class ErasRepository {
 
   constructor(@InjectRepository(UpstreamEra) private readonly upstreamEraRepository: Repository<UpstreamEra>) {}
 
-  /** Returns null without an unexpired verdict. */
+  /** Returns the unexpired verdict of an endpoint; null without one. */
   async read(endpoint: string): Promise<EraVerdict | null> {
     const row = await this.upstreamEraRepository.findOne({ where: { endpoint, expiresAt: MoreThan(new Date()) } });
     if (!row) return null;

@@ -326,7 +326,7 @@ function canonicalUrl(upstream: URL): string {
   return url.pathname === '/' && url.search === '' ? url.origin : url.href;
 }
 
-/** Returns null when no valid scope remains. */
+/** Returns the scopes in the syntax of RFC 6749; null when none remain. */
 function scopesOf(text: string | null): string | null {
   const scopes = (text ?? '').split(/\s+/).filter((scope) => /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/.test(scope));
   return [...new Set(scopes)].slice(0, 100).join(' ') || null;

@@ -64,7 +64,7 @@ export type ForeignDocument<Kind extends DocumentKind> = {
         : string;
 };
 
-/** Returns null when the string is not an object. */
+/** Parses a document; null when the string is not an object. */
 export function readDocument<Kind extends DocumentKind>(kind: Kind, text: string): ForeignDocument<Kind> | null {
   let value: unknown;
   try {

@@ -51,7 +51,10 @@ export class TokenEndpointUnreachableError extends Error {}
  */
 export class UnclearRefusalError extends TokenEndpointUnreachableError {}
 
-/** Returns null for other responses than a page with status 403 or 503. */
+/**
+ * Returns the message about a page with status 403 or 503 in place of a response of OAuth or MCP; null for other
+ * responses.
+ */
 export function blockedBy(host: string, status: number, contentType: string | null): string | null {
   if ((status !== 403 && status !== 503) || mediaTypeOf(contentType ?? '') !== 'text/html') return null;
   return `${host} answered ${status} with a web page: a firewall or proxy answered in its place. Ask whoever runs it to let Slipway through.`;

@@ -150,7 +150,7 @@ export interface ListenOptions {
 
 export interface Listening {
   honoured: ListenFilter;
-  /** The promise never rejects. */
+  /** Removes the listener. Never rejects. */
   close(): Promise<void>;
 }
 

@@ -163,7 +163,7 @@ function hasMoreValues(text: string): boolean {
   return count > ITEM_VALUES_MAX;
 }
 
-/** Returns null if the item has too many errors or dropping members does not help. */
+/** Returns the item as clients accept it; null if it has too many errors or dropping members does not help. */
 function repairItem({ member }: ListKind, text: string, era: Era = 'legacy'): string | null {
   const dropped = new Set<string>();
   let item = text;

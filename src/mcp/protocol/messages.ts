@@ -142,7 +142,7 @@ export function withoutSubscriptionId(text: string): string {
   );
 }
 
-/** Returns null without a progress token. */
+/** Returns the position of the progress token in a request's params; null without one. */
 export function progressTokenIn(params: string): Span | null {
   if (!params.includes('progressToken')) return null;
   const meta = members(params).get('_meta');

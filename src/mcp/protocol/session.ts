@@ -93,7 +93,7 @@ export function identityOfInitialize(result: unknown, { host }: { host: string }
   };
 }
 
-/** Returns null without any versions. */
+/** Returns the versions in a `server/discover` result; null without any. */
 export function versionsOfDiscover(result: unknown): unknown[] | null {
   const { supportedVersions } = record(result);
   return Array.isArray(supportedVersions) ? supportedVersions : null;

@@ -10,7 +10,7 @@ export function viaMark(env: Pick<Env, 'encryptionKeys'>): string {
   return mark?.toString('base64url').slice(0, 16) ?? 'keyless';
 }
 
-/** Returns null unless the request has already passed this service. */
+/** Returns the error message for a request that has already passed this service; null otherwise. */
 export function loopIn(via: string | undefined, mark: string): string | null {
   if (!via?.split(',').some((entry) => entry.trim() === mark)) return null;
   return 'This request has come through this service before: the connection leads back to it. Connect the MCP server itself.';

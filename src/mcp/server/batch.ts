@@ -23,7 +23,7 @@ export function furtherMessages(text: string): number {
   }
 }
 
-/** Returns null to accept the batch. */
+/** Returns the reason to reject a batch; null to accept it. */
 export function batchFault(batch: readonly unknown[], { session, headers }: McpRequestContext): Fault | null {
   if ((session?.version ?? headers.version) !== BATCH_VERSION) {
     return invalid('Send one message per request: batches are not taken');

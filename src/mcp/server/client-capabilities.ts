@@ -58,7 +58,10 @@ export function takesPages(names: readonly string[]): boolean {
   return names.includes('elicitation.url');
 }
 
-/** Returns true if the client can handle the request. An elicitation capability without a mode means forms. */
+/**
+ * Returns true if the client declared support for such a request. An elicitation capability without a mode means
+ * forms.
+ */
 export function canAnswer(
   names: readonly string[],
   { method, params }: Pick<InputRequest, 'method' | 'params'>,
@@ -76,7 +79,7 @@ export function canAnswer(
   }
 }
 
-/** Returns true for an elicitation of a page. @param params JSON text */
+/** Returns true if the params of an elicitation, JSON text, have the mode `url`. */
 export function isPage(params: string | undefined): boolean {
   if (!params?.includes('"mode"')) return false;
   const value: unknown = JSON.parse(params);

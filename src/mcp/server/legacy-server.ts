@@ -136,7 +136,9 @@ export class LegacyServer {
     sink.reply(200, resultText(id, '{}'));
   }
 
-  /** Returns null if the server sends the updates, or fails otherwise. */
+  /**
+   * Returns the error with which the server rejects updates of a resource; null if it sends them, or fails otherwise.
+   */
   private async trySubscription({ channel }: McpRequest, uri: string): Promise<McpReply | null> {
     const silent = { onNotification: () => undefined, onEnd: () => undefined };
     const timeoutMs = SUBSCRIBE_MS;
@@ -153,7 +155,7 @@ export class LegacyServer {
     }
   }
 
-  /** Returns false without a session, since nothing needs to be opened. */
+  /** Returns true if the upstream supports a feature. False without a session, since nothing needs to be opened. */
   private async allows(
     { channel, request }: McpRequest,
     offers: (capabilities: UpstreamIdentity['capabilities']) => boolean,

@@ -409,7 +409,10 @@ function contextOf(
   };
 }
 
-/** Returns undefined without an id, for an empty one, and for the id that published clients send without `initialize`. */
+/**
+ * Returns the session id of a request; undefined without one, for an empty one, and for the id that published clients
+ * send without `initialize`.
+ */
 function sessionIdOf(request: IncomingMessage): string | undefined {
   const id = headerOf(request, 'mcp-session-id');
   return id === STATELESS_SESSION || id === '' ? undefined : id;
@@ -447,7 +450,7 @@ export class McpServerMetrics {
   }
 }
 
-/** Returns undefined for other messages and for several. */
+/** Returns the tool that a message calls; undefined for other messages and for several. */
 function toolIn(text: string): string | undefined {
   const { method, params } = JSON.parse(text) as { method?: unknown; params?: { name?: unknown } };
   return method === 'tools/call' && typeof params?.name === 'string' ? params.name : undefined;

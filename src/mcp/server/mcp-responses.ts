@@ -77,7 +77,7 @@ const hopErrors: ReadonlySet<number> = new Set([
   rpcCode.unsupportedVersion,
 ]);
 
-/** Returns null for errors that do not concern only this hop. */
+/** Returns the replacement for an upstream error that concerns only this hop; null for other errors. */
 export function hopError({ code, message }: RpcError): RpcError | null {
   if (!hopErrors.has(code)) return null;
   const data = { upstream: { code, message } };

@@ -167,7 +167,7 @@ function opensPages(
   );
 }
 
-/** Returns undefined without an id that a response can carry. */
+/** Returns the jSON text of the id of a rejected message; undefined without one that a response can carry. */
 function idOf({ id }: RpcHead, text: string): string | undefined {
   return typeof id === 'string' || typeof id === 'number' ? memberText(text, 'id') : undefined;
 }

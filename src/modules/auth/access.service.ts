@@ -134,7 +134,10 @@ export class AccessService implements OnModuleInit {
     return this.isAllowed(caller, action, { ownerId, namespace, granted: grant?.level });
   }
 
-  /** Returns true if the account owns the target. For filters and names, so the scopes of the caller's key do not matter. */
+  /**
+   * Returns true for the caller's own account and organizations where its role allows the action, whatever the scopes
+   * of the key: for filters and names.
+   */
   owns(caller: Caller, action: Action, ownerId: string): boolean {
     return accountOwns(caller, action, ownerId);
   }

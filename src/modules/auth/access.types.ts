@@ -225,7 +225,7 @@ export abstract class TokenSource {
    * @throws UnauthenticatedError, with a challenge where the request is for an MCP endpoint
    */
   abstract verify(token: string, request: IncomingMessage): Caller | Promise<Caller>;
-  /** Returns undefined if the request is not for an MCP endpoint. */
+  /** Parameters of `WWW-Authenticate` of a 401 without a token; undefined if the request is not for an MCP endpoint. */
   abstract challenge(request: IncomingMessage): string | undefined;
   abstract validAmong(ids: string[]): Promise<Set<string>>;
 }

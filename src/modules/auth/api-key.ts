@@ -9,7 +9,7 @@ export function generateApiKey(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }
 
-/** Returns true even for a damaged key; false for an OAuth token, even another service's. */
+/** Returns true for a key, complete or damaged; false for an OAuth token, ours or another service's. */
 export function hasKeyPrefix(bearer: string): boolean {
   return bearer.startsWith(PREFIX) && !bearer.startsWith(TOKEN_PREFIX);
 }

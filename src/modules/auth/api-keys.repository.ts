@@ -196,7 +196,7 @@ export class ApiKeysRepository {
     });
   }
 
-  /** Returns null for a disabled or missing account. */
+  /** Returns null for a disabled account, and when it does not exist. */
   findPerson(accountId: string): Promise<Pick<KeyRow, 'roles' | 'loginsEpoch'> | null> {
     return PERSON.findOne(this.database, [accountId]);
   }

@@ -46,7 +46,10 @@ export function decide(caller: Caller, action: Action, target: GuardedTarget): D
   return covers(caller.scopes, action, target.namespace) ? 'yes' : 'scope';
 }
 
-/** Returns true if the account owns the target; ignores the scopes of the key. */
+/**
+ * Returns true if the account may do this with what `ownerId` owns, itself or by its role, whatever the scopes of the
+ * key.
+ */
 export function accountOwns({ accountId, memberships }: Caller, action: Action, ownerId: string): boolean {
   const role = memberships.get(ownerId);
   return role === undefined ? ownerId === accountId : ALLOWED[role].has(action);

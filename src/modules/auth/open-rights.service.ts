@@ -148,7 +148,10 @@ function keyOf(accountId: string, target: TargetName): string {
   return JSON.stringify([accountId, target.kind, target.namespace, target.name]);
 }
 
-/** Returns true if a stream still shows the same, and if the tool of a call is still granted. */
+/**
+ * Returns true if what was opened by `before` is also open by `now`. A stream closes when it would show something
+ * else; a call of one tool only when that tool is no longer granted.
+ */
 export function isStillOpen(
   before: GrantRef | undefined,
   now: GrantRef | undefined,

@@ -285,7 +285,7 @@ export class AuthorizationServerRepository {
     return ended.map(({ id }) => id);
   }
 
-  /** Returns true if the user's last valid consent to the same request is remembered. */
+  /** Returns true if the user's last valid consent to the same request asked to be remembered. */
   async isRemembered({ accountId, clientId, redirectKey, redirectsHash, target }: NewGrant): Promise<boolean> {
     const [last] = await this.database.query<{ isRemembered: boolean }[]>(
       `SELECT g.is_remembered AND g.redirects_hash = $4 AS "isRemembered"

@@ -134,7 +134,7 @@ export class CredentialsRepository {
   }
 }
 
-/** Returns true for SQLSTATE 55P03. */
+/** Returns true for SQLSTATE 55P03: the row was not free in time. */
 export function isLockTimeout(error: unknown): boolean {
   return (error as { driverError?: { code?: string } }).driverError?.code === '55P03';
 }

@@ -13,7 +13,7 @@ export interface CredentialOwner {
 
 /** Owners of credentials, provided by the module that stores them. */
 export interface CredentialOwners {
-  /** Returns false if the links of the owner are invalid and no token must be stored. */
+  /** Returns false when this owner no longer needs an authorization: its links are invalid, and no token is stored. */
   isAuthorizationPending(ownerId: string): Promise<boolean>;
   /** Returns true if the account of a link, with all its rights, can authorize this owner. */
   mayAuthorize(ownerId: string, person: Person): Promise<boolean>;

@@ -40,7 +40,7 @@ export function isResumable(status: ReleaseStatus): boolean {
   return status === 'AUTH_REQUIRED' || status === 'AUTH_TIMEOUT';
 }
 
-/** Returns true for failures, including an authorization that timed out. */
+/** Returns true if a release finished without success, or its authorization timed out. */
 export function isFailure(status: ReleaseStatus): boolean {
   return status !== 'SUCCESS' && (isFinal(status) || status === 'AUTH_TIMEOUT');
 }

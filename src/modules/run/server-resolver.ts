@@ -111,7 +111,7 @@ export class ServerResolver implements OnModuleInit {
     throw new ServerNotFoundError();
   }
 
-  /** Returns null if the server is not cached or the caller cannot call it. */
+  /** Returns the server with this id, if it is cached and the caller can call it: such a call needs no promise. */
   peekFor(serverId: string, caller: Caller): ResolvedServer | null {
     const server = this.servers.peek(`${BY_ID}${serverId}`);
     if (!server) return null;
@@ -121,7 +121,9 @@ export class ServerResolver implements OnModuleInit {
     return may === true && server.suspended === null ? this.addGrant(server, caller) : null;
   }
 
-  /** Returns null if the caller cannot find the server. @throws AccessRequiredError, SuspendedError */
+  /**
+   * Returns the server with this id; null if the caller cannot find one. @throws AccessRequiredError, SuspendedError
+   */
   async byId(serverId: string, caller: Caller): Promise<ResolvedServer | null> {
     const server = await this.servers.get(`${BY_ID}${serverId}`);
     if (server && (await this.serverAccessService.isAllowed(caller, 'call', server)))

@@ -87,7 +87,7 @@ export function toServerDetailDto(
   };
 }
 
-/** Returns null if the list is unknown. */
+/** Returns the items with all members that the contract requires; null if the list is unknown. */
 function summaries<T>(items: Item[] | null | undefined, toSummary: (item: Item) => T | null): T[] | null {
   return items ? items.map(toSummary).filter((item) => item !== null) : null;
 }

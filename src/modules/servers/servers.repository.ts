@@ -144,7 +144,7 @@ export class ServersRepository {
     );
   }
 
-  /** Returns true if grantees of the namespace, which belongs to another owner, could use the server. */
+  /** Returns true if a namespace of another owner is granted to an account that cannot call the server. */
   async isSharedBy(id: string, namespaceId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT FROM servers s JOIN namespaces o ON o.id = s.namespace_id JOIN namespaces n ON n.id = $2
@@ -156,7 +156,7 @@ export class ServersRepository {
     return rows.length > 0;
   }
 
-  /** Returns null if the account cannot find the server. */
+  /** Returns the public record of a server; null if the account cannot find one. */
   async findDetail({ namespace, name }: QualifiedName, accountId: string): Promise<(DetailRow & ServerTarget) | null> {
     return (await DETAIL.findOne(this.database, [namespace, name, accountId]))?.detail ?? null;
   }

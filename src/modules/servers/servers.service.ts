@@ -148,7 +148,10 @@ export class ServersService implements OnModuleInit, OnApplicationShutdown {
     if (tools) throw new ToolsOnlyError(tools);
   }
 
-  /** Returns null for all tools. Valid after {@link requireCall}. */
+  /**
+   * Returns the only tools of a server that a connection of this account can call; null for all. Valid after {@link
+   * requireCall}.
+   */
   grantedToolsOf(caller: Caller, server: ServerRef): readonly string[] | null {
     return this.serverAccessService.grantedToolsOf(caller, server);
   }

@@ -57,7 +57,7 @@ export class TargetsService implements OnModuleInit {
     return this.targetsRepository.findById(target);
   }
 
-  /** Returns null if {@link findNamespace} needs a query. */
+  /** Returns the namespace of this name if {@link findNamespace} needs no query; otherwise null. */
   peekNamespace(name: string): Target | null {
     return this.namespaces.peek(name);
   }

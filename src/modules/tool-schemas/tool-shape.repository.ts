@@ -48,7 +48,7 @@ export class ToolShapesRepository implements OnApplicationShutdown {
     this.buffer.set(`${serverId} ${toolName}`, { serverId, toolName, ...addObserved(sample) });
   }
 
-  /** Returns null without recent samples. */
+  /** Returns the samples of a tool; null without recent ones. */
   async find(serverId: string, toolName: string): Promise<Observed | null> {
     const rows = await this.database.query<Row[]>(
       `SELECT samples, shape FROM tool_output_shapes

@@ -23,7 +23,7 @@ export class StorageFullError extends errorOf('storage_full') {
   }
 }
 
-/** Returns true for a lack of space or of quota. */
+/** Returns true when the file system rejected a write for lack of space, or of quota. */
 export function isStorageFull(error: unknown): boolean {
   const { code = '' } = (error ?? {}) as NodeJS.ErrnoException;
   return code === 'ENOSPC' || code === 'EDQUOT';

@@ -10,7 +10,7 @@ export interface Check<Facts> {
   asks: string;
   /** False for a warning; true by default. */
   isFatal?: boolean;
-  /** Returns null without a problem; otherwise the values for the messages. */
+  /** Returns the values for the messages if there is a problem; null if there is none. */
   find: (facts: Facts) => Found | null;
   /** Message about the problem, without its full stop; `{name}` is a value that `find` returned. */
   fault: string;

@@ -42,7 +42,7 @@ async function codeOfData(folder: string): Promise<string | null> {
   return code === 'ENOENT' && above !== folder ? codeOfData(above) : code;
 }
 
-/** Returns null when the folder is writable. */
+/** Returns the error code of writing to a folder; null when it is writable. */
 async function codeOf(folder: string): Promise<string | null> {
   return mkdtemp(path.join(folder, '.slipway-check-'))
     .then(rmdir)

@@ -42,7 +42,10 @@ export function isForeignKeyViolation(error: unknown): boolean {
   return code === '23503' || code === '23001';
 }
 
-/** Returns true if the database is unreachable. Only for errors that reached the outermost handler: clients of other servers wrap their own socket errors. */
+/**
+ * Returns true when a query failed because the database cannot be reached, whatever the query. Only for errors that
+ * reached the outermost handler: clients of other servers wrap their own socket errors.
+ */
 export function isDatabaseUnreachable(error: unknown): boolean {
   if (!types.isNativeError(error)) return false;
   if (BROKEN_TRANSACTION.some((type) => error instanceof type)) return true;

@@ -23,7 +23,7 @@ export class PreparedStatement<Row extends object> {
     this.name = `slipway_${createHash('sha256').update(text).digest('hex').slice(0, 16)}`;
   }
 
-  /** Returns null without a row. @throws QueryFailedError even when the connection fails */
+  /** Returns the row; null when there is none. @throws QueryFailedError even when the connection fails */
   async findOne(database: DataSource, values: unknown[]): Promise<Row | null> {
     const [row] = await this.run(database, values);
     return row ?? null;

@@ -46,7 +46,7 @@ export class RowCache<Row extends object> {
     this.ttlMs = ttlMs;
   }
 
-  /** Returns null if {@link get} would query. */
+  /** Returns the row if {@link get} would return it without a query; otherwise null. */
   peek(key: string): Row | null {
     const entry = this.rows.get(key);
     if (!entry) return null;

@@ -112,7 +112,9 @@ export class AddressPolicy {
     return parsed !== undefined && this.permits(parsed, bareHost(hostname));
   }
 
-  /** Returns true for public addresses in a listed range, and for others if {@link allows} returns true. */
+  /**
+   * Returns true if a rule opens `address`: public ones in a listed range, and others only if {@link allows} is true.
+   */
   lists(address: string, hostname: string): boolean {
     const parsed = parseAddress(address);
     return parsed !== undefined && this.isListed(parsed, bareHost(hostname));

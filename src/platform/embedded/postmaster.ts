@@ -152,13 +152,16 @@ export async function findRunningServer(dataDirectory: string): Promise<number |
   return remove();
 }
 
-/** Returns true for the lock of a server whose processes are invisible here, like those of another container. */
+/**
+ * Returns true when a server runs on the data directory whose processes are invisible here, such as that of another
+ * container.
+ */
 async function isLocked(dataDirectory: string): Promise<boolean> {
   const isFree = '[ ! -e "$0" ] || ! command -v flock >/dev/null || flock -n "$0" true';
   return (await run('/bin/sh', ['-c', isFree, join(dataDirectory, LOCK)], undefined)).code === 1;
 }
 
-/** Returns true if a server responds at this loopback port. */
+/** Returns true when a server takes connections on a port of loopback. */
 async function isAnswering(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   const isAnswered = await once(socket, 'connect').then(

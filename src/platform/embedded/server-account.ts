@@ -8,7 +8,7 @@ import { StartError } from '../../config/env.js';
 const needsGlibc =
   'The packaged Postgres needs glibc 2.27 or newer (so not Alpine): use a Debian-based image, or set DATABASE_URL.';
 
-/** Returns true if a database is here or at the location in `pg-location`. */
+/** Returns true when a database was created for this data folder, here or at the location in `pg-location`. */
 export function holdsDatabase(dataDir: string): boolean {
   return ['pg', 'pg-location'].some((name) => existsSync(resolve(dataDir, name)));
 }

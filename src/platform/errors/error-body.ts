@@ -35,7 +35,7 @@ const notRepeatable: ReadonlySet<ErrorKind> = new Set([
 /** SQLSTATE of Postgres on a full disk. */
 const DISK_FULL = '53100';
 
-/** Returns null for an unexpected error. */
+/** Returns the domain error for a thrown value; null for an unexpected one. */
 export function domainErrorOf(error: unknown): DomainError | null {
   if (error instanceof DomainError) return error;
   if (codeOf(error) === DISK_FULL || isStorageFull(error)) return new StorageFullError(error);

@@ -39,7 +39,10 @@ function asDomainError(error: unknown, request: Request, routes: Route[]): unkno
 
 type GrantedRequest = Request & { grant?: { caller: ErrorReader } };
 
-/** Returns true for a browser, except for documents under `/.well-known/`, which are for programs (RFC 8615). */
+/**
+ * Returns true for a user who opens an address in a browser. Documents under `/.well-known/` are for programs (RFC
+ * 8615).
+ */
 function isBrowser(request: Request): boolean {
   const { accept = '', authorization } = request.headers;
   const isProgram = authorization !== undefined || accept.includes('text/event-stream');

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 /** Error codes of systems that cannot sync folders: Windows, and some network file systems. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP'];
 
-/** Returns null without a file. @throws other errors of the file system */
+/** Returns the content of a file; null without a file. @throws other errors of the file system */
 export async function readIfThere(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
@@ -14,7 +14,10 @@ export async function readIfThere(file: string): Promise<string | null> {
   });
 }
 
-/** Returns null without a file. The file can be deleted while it is read. @throws other errors of the file system */
+/**
+ * Returns a stream of a file; null without a file. The file can be deleted while it is read. @throws other errors of
+ * the file system
+ */
 export async function streamIfThere(file: string): Promise<Readable | null> {
   try {
     return (await open(file)).createReadStream();

@@ -13,7 +13,7 @@
  */
 import { isNamespaceName, SERVER_SUBRESOURCES } from './resource-names.js';
 
-/** Returns null when the percent-encoding is broken. */
+/** Decodes one path segment once; null when its percent-encoding is broken. */
 function decodeSegment(segment: string): string | null {
   if (!segment.includes('%')) return segment;
   try {

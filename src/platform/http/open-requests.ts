@@ -50,7 +50,7 @@ export class OpenRequests<Right = unknown> {
     else closing.once('close', () => this.remove(request));
   }
 
-  /** Returns undefined for a request that is not tracked, or has finished. */
+  /** Returns the open request; undefined for one that is not tracked, or has finished. */
   find(request: TrackedRequest<Right>): OpenRequest<Right> | undefined {
     return request[TRACKED]?.open;
   }

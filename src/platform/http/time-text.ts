@@ -6,7 +6,9 @@ import { IsDate, IsOptional } from 'class-validator';
 /** A date, with or without a time, `T` or a blank between them, with or without a zone. */
 const TIME = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)(Z|[+-]\d\d:?\d\d)?)?$/i;
 
-/** Returns null if the string means no moment. Without a zone it is UTC, like the times that Slipway writes. */
+/**
+ * Returns the moment that a string means; null if none. Without a zone it is UTC, like the times that Slipway writes.
+ */
 export function parseTime(text: string): Date | null {
   const [, day, time = '00:00', zone = 'Z'] = TIME.exec(text.trim()) ?? [];
   if (day === undefined) return null;

@@ -102,7 +102,7 @@ export function refusedConstruct(pattern: string): string | null {
     : null;
 }
 
-/** Returns true for a class such as `\p{Greek}`. */
+/** Returns true for a property such as `\p{Greek}` that RE2 knows. */
 function isCharacterClass(part: string): boolean {
   const isClass = properties.get(part) ?? canCompile(part);
   properties.set(part, isClass);

@@ -48,7 +48,7 @@ export function sendOwnCookie(env: Env, response: Response, { name, value, secon
   });
 }
 
-/** Returns undefined if this browser has none. */
+/** Returns the value of the cookie of one setup link; undefined if this browser has none. */
 export function readSetupCookie(env: Env, header: string | undefined, linkId: string): string | undefined {
   return readOwnCookie(env, header, `setup-${linkId}`);
 }

@@ -8,7 +8,7 @@ import { LOOPBACK_HOST, type Env } from '../../config/env.js';
 import { parseUrl } from '../../config/parse-url.js';
 import { PlainPageError } from './page.js';
 
-/** Returns true also if the pages of this service are served over https. */
+/** Returns true if the `Host` header names this service, or its pages are served over https. */
 export function isOwnHost({ headers }: IncomingMessage, { baseUrl, isLocalOnly, port }: Env): boolean {
   const base = new URL(baseUrl);
   if (base.protocol === 'https:') return true;

@@ -76,7 +76,7 @@ export function rootFrom(url: string): string {
   return '../'.repeat(path.split('/').length - 2) || './';
 }
 
-/** Returns true if a browser opens an address: its `Accept` then contains HTML. */
+/** Returns true for a request of a browser that opens an address: its `Accept` names HTML. */
 export function wantsPage({ method, headers: { accept } }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && accept !== undefined && /\btext\/html\b/.test(accept);
 }
@@ -110,7 +110,7 @@ export function messagePage(
   return page(env, title, html`${notice(text, 'wait')}${again}${kept}${noteLine(note)}`);
 }
 
-/** Returns null without a technical detail. */
+/** Returns the small line with a technical detail at the end of a page; nothing without one. */
 export function noteLine(note: string | undefined): Html | null {
   return note === undefined ? null : html`\n<p class="soft">Technical detail: ${note}</p>`;
 }

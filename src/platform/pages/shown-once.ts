@@ -16,7 +16,7 @@ export function sealedOnce(vault: Vault, accountId: string, path: string, value:
   return { name: ONCE_COOKIE, value: vault.seal(JSON.stringify(value), ownerOf(accountId, path)), seconds: SECONDS };
 }
 
-/** Returns null without a cookie, and for that of another account or page. */
+/** Returns the value of the cookie; null without one, and for that of another account or page. */
 export function openOnce(vault: Vault, accountId: string, path: string, sealed: string | undefined): ShownOnce | null {
   if (!sealed) return null;
   try {

@@ -1,6 +1,9 @@
 import { isObject } from './json.js';
 
-/** Returns true for a message, whose version can be absent. Other JSON is log output, such as `{"level":"error","error":"disk full"}`. */
+/**
+ * Returns true for a message of JSON-RPC, with or without its version. Other JSON is log output, such as
+ * `{"level":"error","error":"disk full"}`.
+ */
 export function isMessage(head: Record<string, unknown>): boolean {
   const { jsonrpc, id, method, result, error } = head;
   if (jsonrpc !== undefined)

@@ -34,7 +34,7 @@ export function filtersIn(query: Record<string, unknown>): ConnectionFilters {
   };
 }
 
-/** Returns null without any filters. */
+/** Returns filters that were entered as `plan=pro, userId=u-1`; null without any. */
 export function metadataIn(typed: unknown): ConnectionFilters['metadata'] | null {
   if (typeof typed !== 'string') return null;
   return typed.split(',').flatMap((part) => {

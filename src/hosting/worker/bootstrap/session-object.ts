@@ -89,7 +89,9 @@ export class McpSessionObject {
     return turn;
   }
 
-  /** Returns undefined when the session does not exist, or was opened differently or for another token. */
+  /**
+   * Continues the existing session. Returns undefined when it does not exist, or was opened differently or for another token.
+   */
   private async reenter(opening: Opening, accessToken: string | undefined): Promise<Response | undefined> {
     const stored = await this.state.storage.get<Opening>(OPENING);
     if (!stored || !isSameOpening(stored, opening)) return undefined;
@@ -117,7 +119,7 @@ export class McpSessionObject {
     return answer;
   }
 
-  /** Returns undefined when a new version of the code does not restore the session. */
+  /** Returns undefined when a new version of the code does not restore the session: its client opens another. */
   private async resume(opening: Opening, accessToken: string | undefined): Promise<LiveSession | undefined> {
     try {
       this.live ??= inTime(this.reopen(opening, accessToken)).catch((error: unknown) => {

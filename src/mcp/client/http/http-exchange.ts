@@ -129,7 +129,7 @@ export interface ExchangeAnswer {
 
 /** An open stream, whose `text` is null, or another response with its complete body. */
 export interface StreamAnswer extends ExchangeAnswer {
-  /** Idempotent. */
+  /** Closes the socket immediately. Idempotent. */
   close(): void;
 }
 

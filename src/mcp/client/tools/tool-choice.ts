@@ -112,7 +112,7 @@ export function isChosen(name: string, { allow, deny = [] }: ToolChoice): boolea
   return !isIn(deny) && (allow === undefined || isIn(allow));
 }
 
-/** Returns null if a server might read another name in the params. */
+/** Returns the tool that params name; null if a server might read another name in them. */
 export function calledTool(params: string | undefined): string | null {
   const text = params ?? '{}';
   const parts = uniqueMembers(text);

@@ -40,7 +40,7 @@ const ASIDE_MAPS = ['patternProperties', 'dependentSchemas', '$defs', 'definitio
 /** Depth limit of inspected schemas; deeper nesting occurs only by mistake or malice. */
 const SCHEMA_DEPTH_MAX = 64;
 
-/** Returns null when the schema breaks a rule. */
+/** Returns the header parameters declared by a tool's input schema; null when it breaks a rule. */
 export function headerParams(inputSchema: unknown): HeaderParam[] | null {
   const params = new Map<string, HeaderParam>();
   return visit(inputSchema, [], true, params, 0) ? [...params.values()] : null;

@@ -4,7 +4,10 @@ import { decodeHeader, headerMismatch, type Fault } from '../classify.js';
 
 export type { HeaderParam };
 
-/** Returns null when the declaration is invalid, which makes the tool unusable over HTTP. */
+/**
+ * Returns the header parameters of a tool, from its description as JSON text; null when their declaration is invalid,
+ * which makes the tool unusable over HTTP.
+ */
 export function headerParamsOf(tool: string): HeaderParam[] | null {
   if (!tool.includes('"x-mcp-header"')) return [];
   return headerParams((JSON.parse(tool) as { inputSchema?: unknown }).inputSchema);

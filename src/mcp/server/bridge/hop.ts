@@ -22,7 +22,7 @@ export function withLogLevel(params: string | undefined, level: string): string 
   return withMember(paramsText, '_meta', withMember(meta, LOG_LEVEL_KEY, JSON.stringify(level)));
 }
 
-/** Returns null when `_meta` becomes empty. */
+/** Returns the `_meta` of a modern result for a legacy client; null when it becomes empty. */
 export function metaForLegacy(meta: string): string | null {
   if (!meta.startsWith('{') || !meta.includes(RESERVED)) return meta;
   const rest = withoutMembers(meta, (name) => name.startsWith(RESERVED));

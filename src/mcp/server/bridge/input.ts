@@ -40,7 +40,7 @@ export interface InputRequired {
 /** Methods whose results may be `input_required` (MCP 2026-07-28). */
 export const mayRequireInput: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read']);
 
-/** Returns null for other results. */
+/** Parses an `input_required` result; null for other results. */
 export function inputRequired(result: string): InputRequired | null {
   if (!result.includes('"input_required"') || !result.startsWith('{')) return null;
   const parts = members(result);
@@ -106,7 +106,7 @@ export function takesUrls(capabilities: Record<string, unknown>): boolean {
   return isObject(capabilities.elicitation) && isObject(capabilities.elicitation.url);
 }
 
-/** Returns null for an error without pages. */
+/** Returns the input requests for the pages in a -32042 error; null when it contains none. */
 export function inputOfUrlError({ code, data }: RpcError): string | null {
   if (code !== URL_ELICITATION_REQUIRED || !isObject(data) || !Array.isArray(data.elicitations)) return null;
   const pages = data.elicitations.filter(isObject).filter(({ url }) => typeof url === 'string');
@@ -128,7 +128,10 @@ export function setupError(hint: string, url: string, elicitationId: string): Rp
   return { code: URL_ELICITATION_REQUIRED, message: hint, data: { setupUrl: url, elicitations } };
 }
 
-/** Returns true if the user declined a page to which a modern client was sent. @param params of the retry */
+/**
+ * Returns true if the user declined one of the pages that a modern client was sent to; `params` are those of the
+ * retry.
+ */
 export function isDeclined(params: unknown, isOurs = isSetupKey): boolean {
   const answers = isObject(params) ? params.inputResponses : undefined;
   if (!isObject(answers)) return false;

@@ -215,7 +215,7 @@ export function foreign(): StateRefusedError {
   );
 }
 
-/** Returns undefined when absent or not a string. */
+/** Returns the `requestState` of a retry; undefined when absent or not a string. */
 export function stateIn(params: unknown): string | undefined {
   const state = isObject(params) ? params.requestState : undefined;
   return typeof state === 'string' ? state : undefined;

@@ -79,7 +79,10 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
     private readonly revocationRegistry: RevocationRegistry,
   ) {}
 
-  /** Returns null when the client declared no capability that a legacy server uses, or has too many such calls. */
+  /**
+   * Returns the caller profile and release function for a call whose client can answer requests. Null when the client
+   * declared no capability that a legacy server uses, or has too many such calls.
+   */
   allocate(
     { request }: McpRequest,
     capabilities: Record<string, unknown>,
@@ -250,7 +253,10 @@ export class PendingInputCalls implements BeforeApplicationShutdown {
   }
 }
 
-/** Returns null when the client declared no capability that a legacy server uses. */
+/**
+ * Returns the owner of the upstream sessions that a client uses; null when it declared no capability that a legacy
+ * server uses.
+ */
 function whomOf(caller: string, capabilities: Record<string, unknown>): string | null {
   const declared = capabilitiesOf(capabilityNames(capabilities, LEGACY_VERSIONS[0]));
   return declared && `${caller} ${JSON.stringify(declared)}`;

@@ -119,7 +119,7 @@ export class LiveSessions implements OnModuleInit {
     this.broadcast({ session: key, principal, kind: 'ended', expiresAt });
   }
 
-  /** Returns null without a level. */
+  /** Returns the minimum log level the client set; null without one. */
   level({ key }: ClientSession, principal: string): string | null {
     return this.find(principal, key)?.level ?? null;
   }

@@ -29,7 +29,7 @@ export class SealedStreamIds {
     return this.vault.seal(JSON.stringify([name, this.env.internalUrl]), ownerOf(caller));
   }
 
-  /** Returns null for ids that were not sealed for this caller. */
+  /** Returns the inverse of {@link seal}; null for ids that were not sealed for this caller. */
   open(sealed: string, caller: string): StreamRef | null {
     try {
       const [name, url] = JSON.parse(this.vault.open(sealed, ownerOf(caller))) as [string, string | null];

@@ -74,7 +74,10 @@ export class SessionIds {
     };
   }
 
-  /** Returns null when the id is not Slipway's, has expired, was changed, or belongs to another caller or target. */
+  /**
+   * Returns the session of an id; null when the id is not Slipway's, has expired, was changed, or belongs to another
+   * caller or target.
+   */
   open(id: string, caller: string): ClientSession | null {
     const name = `${id} ${caller}`;
     const session = this.opened.get(name) ?? this.read(id, caller);

@@ -144,13 +144,16 @@ export class SseStreams {
   }
 }
 
-/** Returns null for requests of other clients. */
+/** Returns the sealed name of the stream to which a message is posted; null for requests of other clients. */
 export function sseStreamOf({ url = '' }: IncomingMessage): string | null {
   const mark = url.indexOf('?');
   return mark < 0 ? null : new URLSearchParams(url.slice(mark)).get(STREAM_PARAM);
 }
 
-/** Returns true for a request that opens an SSE stream: newer clients send a session id or their revision, and browsers accept HTML. */
+/**
+ * Returns true for a GET that opens a stream of HTTP+SSE: clients of newer revisions send a session id or their
+ * revision, and browsers name HTML.
+ */
 export function opensSseStream({ method, headers }: IncomingMessage): boolean {
   const isPlain = headers['mcp-session-id'] === undefined && headers['mcp-protocol-version'] === undefined;
   const { accept } = headers;

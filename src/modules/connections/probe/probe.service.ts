@@ -115,7 +115,7 @@ export class ProbeService {
     }
   }
 
-  /** Returns null for other addresses. @throws ServerNotFoundError */
+  /** Returns the registry server that an address names; null for other addresses. @throws ServerNotFoundError */
   private async nameAt(mcpUrl: string, caller: Caller): Promise<QualifiedName | null> {
     const address = registryAddressOf(mcpUrl, this.env);
     if (!address) return null;
@@ -269,7 +269,7 @@ async function askServer(channel: Channel, msLeft: () => number): Promise<ProbeD
   }
 }
 
-/** Returns true even if the server requires authorization. */
+/** Returns true if an MCP server responds, even if it requires authorization. */
 async function canOpen(channel: Channel, msLeft: () => number): Promise<boolean> {
   try {
     await channel.open(msLeft());

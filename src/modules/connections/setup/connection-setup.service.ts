@@ -122,7 +122,7 @@ export class ConnectionSetupService implements SetupPageOwner<Connection>, Crede
     return this.setupPageService.submit(this.authorization(row, target), form, cookie, holder);
   }
 
-  /** Returns null without an authorization server. */
+  /** Returns the authorization that a connection begins on its page; null without an authorization server. */
   async loginOf(id: string): Promise<{ owner: CredentialOwner; request: BeginAuthorization } | null> {
     const row = await this.connectionsRepository.findForSetup(id);
     const target = row && (await this.targetOf(row));

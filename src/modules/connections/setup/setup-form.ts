@@ -19,7 +19,7 @@ export const NO_KEY: EnteredKey = { header: DEFAULT_HEADER, value: '' };
 
 const keyField = { allowed: null, control: 'line', limits: {}, isStored: false, fault: null } as const;
 
-/** Returns true if a user can enter a key: authorization is needed, and no other field is for it. */
+/** Returns true if a person can enter a key or token: authorization is needed, and no other field is for it. */
 export function takesKey(state: ConnectionState, fields: readonly RunFormField[]): boolean {
   const hasOne = fields.some(({ place, name }) => place === 'headers' && /^authorization$/i.test(name));
   return state === 'auth_required' && !hasOne;

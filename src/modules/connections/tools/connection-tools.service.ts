@@ -274,7 +274,7 @@ function withinGrant(tools: ListItem[], granted: GrantedTools): ListItem[] {
   return granted ? tools.filter(({ name }) => granted.includes(name)) : tools;
 }
 
-/** Returns false as well if the upstream does not return the list. */
+/** Returns true if the upstream lists no such tool; false even if it does not return the list. */
 async function isUnknown(handle: ConnectionHandle, name: string, timeoutMs: number): Promise<boolean> {
   try {
     const match = await handle.catalog.find(name, timeoutMs);

@@ -97,7 +97,7 @@ export class SetupPageService {
     return [...body.keys()].some(isValue);
   }
 
-  /** Returns false if the form is submitted for its other values. */
+  /** Returns true if a form is submitted for its client, not for its other values. */
   isForClient(body: URLSearchParams): boolean {
     return isForClient(body);
   }

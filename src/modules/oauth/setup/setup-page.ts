@@ -183,7 +183,7 @@ export function readClient(form: URLSearchParams, { state }: ClientRequest): Sub
   return { client: { issuer, clientId, clientSecret: secret === '' ? null : secret } };
 }
 
-/** Returns true as well if the form has fields for a client and nothing was filled in. */
+/** Returns true if a client was submitted, or if the form has fields for one and nothing was filled in. */
 export function isForClient(form: URLSearchParams): boolean {
   const hasClient = [clientFields.id, clientFields.secret].some((name) => (form.get(name)?.trim() ?? '') !== '');
   return hasClient || (form.has(clientFields.id) && !hasOtherValues(form));

@@ -208,7 +208,7 @@ class SchemaDiff {
   }
 }
 
-/** Returns null for any type. `number` includes `integer`. */
+/** Returns the allowed types; null for any. `number` includes `integer`. */
 function typesOf({ type }: JsonObject): Set<unknown> | null {
   if (type === undefined) return null;
   const types = new Set<unknown>([type].flat());

@@ -76,7 +76,7 @@ export class RescanScan {
   }
 }
 
-/** Returns undefined for a pause. */
+/** Returns the error of a scan outcome; undefined for a pause. */
 function errorIn({ lines }: StageOutcome): string | undefined {
   return lines?.find(({ level }) => level === 'error')?.message;
 }

@@ -114,7 +114,7 @@ export class ExternalScan {
     return sealedUpstreamUrl === null ? (upstreamUrl ?? '') : this.vault.open(sealedUpstreamUrl, id);
   }
 
-  /** Returns null if the server publishes no card. */
+  /** Returns the facts on the server's card; null if it publishes none. */
   async cardOf(upstreamUrl: string): Promise<ServerFacts | null> {
     const card = await fetchServerCard(this.egress, upstreamUrl, { timeoutMs: CARD_TIMEOUT_MS });
     return card && factsOfCard(card);
@@ -147,7 +147,7 @@ export class ExternalScan {
   }
 }
 
-/** Returns true if the server rejected the credentials and named no way to authorize. */
+/** Returns true for a server that rejected the credentials and named no way to authorize. */
 export function isForbidden(error: unknown): boolean {
   return error instanceof UpstreamError && error.failure === 'forbidden';
 }

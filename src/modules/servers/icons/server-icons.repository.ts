@@ -27,7 +27,7 @@ export class ServerIconsRepository {
     return row ?? null;
   }
 
-  /** Returns true if the owner uploaded the icon or set its URL. */
+  /** Returns true if the owner uploaded an icon or set the URL of one. */
   async isChosen(serverId: string): Promise<boolean> {
     const rows = await this.database.query<unknown[]>(
       `SELECT 1 FROM servers s LEFT JOIN server_icons i ON i.server_id = s.id

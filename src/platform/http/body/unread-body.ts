@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 const DISCARDED_BYTES_MAX = 64 * 1024;
 const DISCARD_MS_MAX = 1_000;
 
-/** Returns true if the headers announce a body. */
+/** Returns true if the headers of a request announce a body. */
 export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

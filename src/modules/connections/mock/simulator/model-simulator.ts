@@ -10,7 +10,7 @@ export interface ModelledCall extends SimulatedCall {
   definition: ToolModel;
   /** @returns null for a valid result */
   outputFault: (result: JsonObject) => Promise<string | null>;
-  /** Returns false if a quota of the day is used up. */
+  /** Counts a request to the model. Returns false if a quota of the day is used up. */
   countRequest: (quota: { total: number; namespace: number }) => Promise<boolean>;
 }
 

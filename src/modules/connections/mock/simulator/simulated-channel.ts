@@ -177,7 +177,7 @@ function resourceResult({ resources, resourceTemplates }: FrozenServer, { uri }:
   return { contents: [{ ...head, text }] };
 }
 
-/** Returns true if the URI matches: each expression of the template (RFC 6570) matches any string. Takes linear time. */
+/** Returns true if a URI can come from a template (RFC 6570); each expression matches any string. Linear in both. */
 function isFrom(template: string, uri: string): boolean {
   const [first = '', ...rest] = template.split(/\{[^{}]*\}/);
   if (!uri.startsWith(first)) return false;
