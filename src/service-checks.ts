@@ -26,7 +26,7 @@ const ANYWHERE = { strict: false } as const;
 
 const KEYS_NAMED = 5;
 
-/** The message says what to do. */
+/** The service works, but not as it should; the message says what to do. */
 export class Warning extends Error {}
 
 /** The result of a check, in a line without secrets. @stability preview */
@@ -38,7 +38,7 @@ export interface CheckLine {
 
 type Row<Facts extends unknown[]> = readonly [name: string, ask: (...facts: Facts) => string | Promise<string>];
 
-/** Returns one line for each problem. */
+/** Returns one line for each problem that a check throws. */
 export function linesOf(name: string, error: unknown): CheckLine[] {
   const level = error instanceof Warning ? 'warning' : 'failed';
   return (databaseFault(error) ?? (error as Error).message).split('\n').map((text) => ({ level, name, text }));

@@ -12,7 +12,10 @@ export interface CommandDatabase {
   firstKey: string | null;
 }
 
-/** Stops the embedded database again if it started it. Queries have no time limit. */
+/**
+ * Runs a command on the service's database, which is started if it is embedded, and stops what was started. Queries
+ * have no time limit.
+ */
 export async function withDatabase<T>(
   changes: Parameters<Env['copyWith']>[0],
   command: (database: CommandDatabase) => Promise<T>,

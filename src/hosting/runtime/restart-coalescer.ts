@@ -29,7 +29,7 @@ interface Round {
   next: Promise<void> | null;
 }
 
-/** Calls during a run share the next one. */
+/** Runs one renewal per owner at a time; calls during a run share the next one. */
 export class RestartCoalescer {
   private readonly rounds = new Map<string, Round>();
 

@@ -63,7 +63,7 @@ export async function trimSessions(folder: string, limits = DISK_LIMITS): Promis
   }
 }
 
-/** Calls `onTooMuch` once. Returns a function that stops the checks. */
+/** Checks the disk usage while a program runs; calls `onTooMuch` once. Returns a function that stops the checks. */
 export function watchSessions(
   folder: string,
   onTooMuch: () => void,

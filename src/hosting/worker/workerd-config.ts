@@ -43,7 +43,7 @@ const FIRST_COLLECTION_MB = 8;
  */
 const COLLECTS_ITSELF = '"--single-threaded-gc"';
 
-/** Contains no user input except escaped names of secrets. */
+/** Returns workerd's configuration as Cap'n Proto text. Contains no user input except escaped names of secrets. */
 export function workerdConfig(plan: WorkerdPlan): string {
   const secrets = plan.secretNames.map(
     (name, index) => `(name = ${quoteCapnp(name)}, text = embed "${FILES.secret(index)}")`,

@@ -18,7 +18,10 @@ const SYNC_EVERY_MS = 30_000;
 /** Delay before listening to resources of a connection again; doubles up to that interval. */
 const RELISTEN_MS = 1_000;
 
-/** Listens to each upstream once for all listeners, and only while there are any. */
+/**
+ * Notifies listeners of an aggregate when its lists change: on list changes of a connection's server, and when
+ * connections are added or removed. Listens to each upstream once for all listeners, and only while there are any.
+ */
 export class AggregateEvents {
   private readonly logger = new Logger('aggregate');
   private readonly listeners = new Map<UpstreamListener, ListenFilter>();

@@ -44,7 +44,10 @@ export async function readTools(tools: RankedTool[]): Promise<void> {
   }
 }
 
-/** Sorts tools by relevance, then by name. A query without words returns all tools by name. */
+/**
+ * Ranks tools by BM25 over the words of names, titles, parameters and descriptions. Deterministic; ties are ordered by
+ * name. A query without words returns all tools by name.
+ */
 export function rankTools<T extends RankedTool>(tools: T[], query: string): T[] {
   const queryWords = [...new Set(wordsOf(query))].slice(0, QUERY_WORDS_MAX);
   if (queryWords.length === 0) return [...tools].sort(byName);

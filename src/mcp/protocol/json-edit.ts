@@ -72,7 +72,7 @@ export function rewriteList(list: string, rewrite: (item: string) => string | nu
   return isSame ? list : `[${rewritten.join(',')}]`;
 }
 
-/** Removes `_meta` when it becomes empty. */
+/** Returns the params without these members of their `_meta`, which is removed when it becomes empty. */
 export function withoutMeta(params: string, isDropped: (name: string) => boolean): string {
   return rewriteMembers(params, (name, value) => {
     if (name !== '_meta' || !value.startsWith('{')) return value;

@@ -26,7 +26,10 @@ export const EXTRAS_BYTES_MAX = 1_024;
 /** Extension of MCP 2026-07-28 for tasks. Sessions have tasks of another form. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
-/** Returns extra capabilities without empty ones; none if they exceed 1 KB of JSON text. */
+/**
+ * Returns `extensions` and `experimental` of a client's capabilities, as a session declares them to a server. Empty
+ * ones are left out, and all of them above 1 KB of JSON text.
+ */
 export function extrasOf({ extensions, experimental }: Record<string, unknown>): Record<string, unknown> {
   const { [TASKS_EXTENSION]: _tasks, ...passed } = record(extensions);
   const all = Object.entries({ extensions: passed, experimental: record(experimental) });

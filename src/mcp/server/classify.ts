@@ -20,7 +20,7 @@ export interface McpRequestHeaders {
   name?: string;
 }
 
-/** An HTTP status and a JSON-RPC error. */
+/** Reason to reject a message: an HTTP status and a JSON-RPC error. */
 export interface Fault {
   status: number;
   code: number;

@@ -22,7 +22,7 @@ interface GrantByRow extends GrantRow {
 
 export type ListedGrantRow = GrantByRow & LastUseRow;
 
-/** Null before the first use. */
+/** The last use of a target by an account; null before the first. */
 export interface LastUseRow {
   usedAt: Date | null;
   usedClient: string | null;
@@ -34,7 +34,7 @@ export interface GivenGrantRow extends GrantByRow, Pick<GrantedRow, 'namespace' 
   targetId: string;
 }
 
-/** The account of the row is the owner. */
+/** A grant for an account, with its target; the account of the row is the owner. */
 export interface GrantedRow extends GrantRow {
   accountId: string;
   accountName: string;

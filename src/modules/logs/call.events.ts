@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { CallOrigin } from '../../mcp/protocol/channel.js';
 import type { ConnectionCall, Invocation } from './invocation.types.js';
 
-/** The called target, by row ids. */
+/** The target of a call: a connection, or a server at its run endpoint. Ids are row ids. */
 export interface CalledTarget {
   kind: 'connection' | 'server';
   id: string;

@@ -24,7 +24,9 @@ export const invocationOutcomes = [
 
 export type InvocationOutcome = (typeof invocationOutcomes)[number];
 
-/** Outcomes that the runtime of hosted code reports as `ok`. */
+/**
+ * The outcomes of a request for which the server returned an error. The runtime of hosted code reports both as `ok`.
+ */
 export const answeredErrors: readonly InvocationOutcome[] = ['toolError', 'rpcError'];
 
 /** A console line, in memory and in the table. */
@@ -118,7 +120,7 @@ export interface ConnectionCall extends InvocationPart {
 
 export type FoundCall = Omit<ConnectionCall, 'connectionId' | 'caller'> & { caller: NamedCaller | null };
 
-/** Conditions on calls, all of which must hold. */
+/** Conditions on the requests of a server or a connection. All must hold. */
 export interface CallFilter {
   /** Start of the range, inclusive. */
   from?: Date;

@@ -35,7 +35,7 @@ export function storedTokens(
   };
 }
 
-/** Returns the name of the registry server for an adapter. */
+/** Returns the host of the authorization server, or the name of the registry server whose adapter replaces it. */
 export function issuerOf({ server }: Pick<UpstreamCredential, 'server'>): string {
   return server.adapter ?? new URL(server.issuer).host;
 }

@@ -7,7 +7,10 @@ import { parseUrl } from '../../config/parse-url.js';
 /** Placeholder for our origin. */
 const HERE = 'http://slipway.invalid';
 
-/** Returns path and query as browsers spell them; null for anything else. */
+/**
+ * Returns the path and query of a page under `/consent/`, `/me`, `/setup/` or `/ui`, or of an invitation, as browsers
+ * spell them; null for anything else.
+ */
 export function ownNext(value: unknown): string | null {
   if (typeof value !== 'string' || !/^\/(?:consent\/|invite\?|(?:me|ui)(?:[/?]|$)|setup\/)/.test(value)) {
     return null;

@@ -116,7 +116,10 @@ export interface InvitationView {
   rejected?: RejectedForm;
 }
 
-/** Renders a form that posts to the address of the link. */
+/**
+ * Returns the page on which a user chooses the first password, or a new one. Its form posts to the address of the
+ * link.
+ */
 export function invitationPage(env: PageEnv, { token, accountName, rejected }: InvitationView): Page {
   const account = {
     name: '',

@@ -40,7 +40,7 @@ export interface RunFormField extends SetupField {
 /** Placeholder of the setup link in the stored log of a release. Only callers that can use the link receive it. */
 export const RELEASE_SETUP_PAGE = 'setupUrl of the release';
 
-/** Returns a position in the log: the start for an invalid one. */
+/** Returns the `seq` of a line in the log of a release; the start of the log for an invalid position. */
 export function toLogPosition(after: string | undefined): string {
   return after !== undefined && /^\d{1,18}$/.test(after) ? after : '0';
 }

@@ -2,7 +2,9 @@ import { McpRefusal } from '../../mcp/server/mcp-server.errors.js';
 import { visible } from '../../platform/text/quoted.js';
 import { UpstreamAuthRequiredError, UpstreamFailure } from '../../mcp/protocol/mcp-errors.js';
 
-/** The message names the reason and the next step. */
+/**
+ * The server has no release, or one that cannot be called over HTTP; the message names the reason and the next step.
+ */
 export class NotRunnableError extends McpRefusal {
   readonly failure = 'not runnable';
 }
@@ -13,7 +15,9 @@ export interface InputField {
   required?: boolean;
 }
 
-/** Required values, by the location where they are sent. */
+/**
+ * The configuration values of a server by the location where they are sent, and the names of the missing or invalid ones.
+ */
 export interface RequiredInputs {
   http: { headers?: Record<string, InputField>; query?: Record<string, InputField> };
   missing: { headers: string[]; query: string[] };

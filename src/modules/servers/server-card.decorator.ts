@@ -25,7 +25,7 @@ export interface ServerCardContributor {
   fieldsFor(serverIds: string[]): Promise<Map<string, unknown>>;
 }
 
-/** `ServerCardsService` finds the contributors by it. */
+/** Metadata of a contributor's class, by which `ServerCardsService` finds it. */
 export const ContributesCardField = DiscoveryService.createDecorator<ServerCardFieldOptions>();
 
 /**

@@ -21,7 +21,7 @@ const SCORE =
  */
 const SIMILARITY_MIN = 0.4;
 
-/** `q` is null without words. */
+/** Filters of a search; `q` is null without words. */
 export type SkillFilter = Pick<SkillQueryDto, 'category' | 'namespace' | 'slug' | 'ownerId' | 'verified'> & {
   q: string | null;
 };

@@ -43,7 +43,7 @@ export function inferObject({ count, fields, rest }: ObjectShape): InferredObjec
   return { fields: [], rest: all.reduce((sum, [, field]) => mergeShapes(sum, field), rest ?? emptyShape()) };
 }
 
-/** Returns the types; empty if unknown. */
+/** Returns the JSON Schema types of a position; empty if unknown. */
 export function inferTypes(shape: Shape): string[] {
   const { isOpaque, nulls, booleans, integers, decimals, texts, lists, objects } = shape;
   if (isOpaque) return [];

@@ -24,7 +24,10 @@ const EXTERNAL_TABLE = 'module_migrations';
 /** The database has a schema that this version can neither use nor migrate; the message says what to do. */
 export class SchemaVersionError extends Error {}
 
-/** Returns migrations in the order in which they ran, Slipway's first. */
+/**
+ * Returns the names of the migrations that a database has, Slipway's first, in the order in which they ran; none for
+ * an empty database.
+ */
 export async function appliedMigrations(database: Pick<DataSource, 'query'>): Promise<string[]> {
   const names: string[] = [];
   for (const table of ['migrations', EXTERNAL_TABLE]) {

@@ -53,7 +53,10 @@ export function isDatabaseUnreachable(error: unknown): boolean {
   return typeof code === 'string' ? AWAY_CODE.test(code) : AWAY_MESSAGE.test(error.message);
 }
 
-/** Replaces violations and rethrows other errors. Use as `statement.catch(onViolation({ unique: () => new … }))`. */
+/**
+ * Replaces the error of a statement that a foreign key or a unique index rejected; any other error is rethrown. Use as
+ * `statement.catch(onViolation({ unique: () => new … }))`.
+ */
 export function onViolation(replace: { foreignKey?: () => Error; unique?: () => Error }): (error: unknown) => never {
   return (error) => {
     if (replace.foreignKey && isForeignKeyViolation(error)) throw replace.foreignKey();

@@ -3,7 +3,7 @@ import { Env } from '../../config/env.js';
 import { AddressPolicy, parseEgressAllow, portOf } from './address-policy.js';
 import { type ClosedPorts, Egress, isLocalAddress } from './egress.js';
 
-/** `loadEnv` runs these checks. */
+/** Checks of the settings that list addresses, for `loadEnv`. */
 export const egressChecks = [
   ({ egressAllow }: Env) => void parseEgressAllow(egressAllow ?? ''),
   ({ hostingEgressAllow }: Env) => void parseEgressAllow(hostingEgressAllow, 'HOSTING_EGRESS_ALLOW'),

@@ -17,7 +17,7 @@ export function rpcCodeOf(status: number): number {
   return status === 500 ? -32603 : -33_000 - status;
 }
 
-/** Advice for errors whose text the contract fixes, percent-encoded. */
+/** The response header with the advice of an error whose text the contract fixes. Its value is percent-encoded. */
 export const HINT_HEADER = 'slipway-hint';
 const HINT_BYTES_MAX = 512;
 

@@ -1,7 +1,7 @@
 import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse, ApiSchema, type ApiSchemaOptions } from '@nestjs/swagger';
 import { applyDecorators } from '@nestjs/common';
 
-/** `openapi-document.ts` turns these errors into responses. */
+/** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */
 export const API_ERRORS = 'x-errors';
 
 /**

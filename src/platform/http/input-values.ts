@@ -104,7 +104,7 @@ export function Omittable(): PropertyDecorator {
   return ValidateIf((_body, value) => value !== undefined);
 }
 
-/** Returns all members without `fields`. Unknown names are ignored. */
+/** Returns the members of `record` that `fields` names; all of them without `fields`. Unknown names are ignored. */
 export function project<T extends object>(record: T, fields: readonly string[] | undefined): Partial<T> {
   if (fields === undefined) return record;
   return Object.fromEntries(Object.entries(record).filter(([name]) => fields.includes(name))) as Partial<T>;

@@ -6,7 +6,7 @@ export function newSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Checks only the form. */
+/** Returns true for strings in the form of {@link newSecret}. */
 export function isSecret(text: unknown): text is string {
   return typeof text === 'string' && /^[A-Za-z0-9_-]{43}$/.test(text);
 }
@@ -26,7 +26,7 @@ export function keysFor({ encryptionKeys }: Pick<Env, 'encryptionKeys'>, purpose
   return (encryptionKeys ?? []).map(({ secret }) => createHmac('sha256', secret).update(purpose).digest());
 }
 
-/** Compares signatures in constant time. */
+/** Returns true if two signatures are equal, compared in constant time. */
 export function isSameSignature(a: string, b: string): boolean {
   const [first, second] = [Buffer.from(a), Buffer.from(b)];
   return first.length === second.length && timingSafeEqual(first, second);

@@ -2,7 +2,7 @@ import { applyDecorators, Controller, HttpCode, Post } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../http/public.decorator.js';
 
-/** Declares a controller that the API document omits. */
+/** Declares a controller for other processes of this service, which the API document omits. */
 export const InternalController = (path: string) => applyDecorators(Controller(path), ApiExcludeController());
 
 /** Declares a route without a key: `InternalServer.accept` checks the signature. */

@@ -21,7 +21,7 @@ import { html, type Html } from './html.js';
 const COOKIE = 'form';
 export const FORM_TOKEN = 'form-token';
 
-/** Sets the cookie if the browser has none. */
+/** Returns the hidden input of a form. Sets the cookie if the browser has none. */
 export function formToken(env: Env, request: IncomingMessage, response: Response): Html {
   let secret = readOwnCookie(env, request.headers.cookie, COOKIE);
   if (!isSecret(secret)) {

@@ -105,7 +105,7 @@ export class FramedPage {
   ) {}
 }
 
-/** The address might also exist for other users. */
+/** The page of an address that does not exist, or not for this user. */
 export class NothingHere extends FramedPage {
   constructor(status = 404) {
     super((_, root) => {

@@ -33,7 +33,7 @@ function errorForLog(error: unknown): unknown {
   return { type, message, stack, code, query };
 }
 
-/** Returns `json` except in a terminal. */
+/** Returns the form of the log: lines of JSON except in a terminal. */
 export function logFormatOf({ logFormat }: Pick<Env, 'logFormat'>): 'pretty' | 'json' {
   return logFormat ?? (process.stdout.isTTY ? 'pretty' : 'json');
 }
@@ -42,7 +42,10 @@ export function processFields({ roles }: Pick<Env, 'roles'>) {
   return { role: roles.join(','), host: hostname(), version: VERSION };
 }
 
-/** Credentials are blanked. JSON lines name the process, for stores that collect those of several. */
+/**
+ * Returns the process' logger: readable lines in a terminal, JSON otherwise; credentials are blanked in both. JSON
+ * lines name the process, for stores that collect those of several.
+ */
 export function createPino(env: Pick<Env, 'logLevel' | 'logFormat' | 'roles'> & Partial<Pick<Env, 'worker'>>): Pino {
   const format = logFormatOf(env);
   const stream =
@@ -78,7 +81,7 @@ const REPEAT_MS = 60_000;
 /** Above this number, different warnings are logged without a count. */
 const COUNTED_MAX = 1_000;
 
-/** A message is a string, or fields with `msg`. */
+/** Makes Nest and every `new Logger('context')` write through pino. A message is a string, or fields with `msg`. */
 export class PinoLoggerService implements LoggerService {
   private readonly repeats = new Map<string, number>();
 

@@ -23,7 +23,7 @@ export function exactJsonIn(text: string): unknown {
   );
 }
 
-/** Restores the digits of the original numbers. */
+/** Returns the JSON text of such a value, with the digits of its numbers. */
 export function exactText(json: string): string {
   return json.includes(MARK) ? json.replace(MARKED, '$1') : json;
 }

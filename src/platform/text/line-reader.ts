@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 
-/** Buffers only the unfinished line; skips empty lines. */
+/** Splits a stream of bytes into lines. Buffers only the unfinished line; skips empty lines. */
 export class LineReader {
   private readonly decoder = new StringDecoder('utf8');
   private pieces: string[] = [];

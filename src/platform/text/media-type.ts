@@ -17,7 +17,7 @@ export function acceptsType(accept: string | undefined, type: string): boolean {
   return range !== undefined && namesType(accept, range);
 }
 
-/** Wildcards name no type; nor does `q=0`. */
+/** Returns true if an `Accept` header names exactly this type, and not with `q=0`. Wildcards name no type. */
 export function namesType(accept: string | undefined, type: string): boolean {
   if (accept === undefined) return false;
   return accept.split(',').some((range) => mediaTypeOf(range) === type && !/;\s*q\s*=\s*0(?:\.0*)?\s*$/i.test(range));

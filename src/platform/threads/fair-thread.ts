@@ -9,7 +9,7 @@ const HEAP_MB_MAX = 256;
 
 const WAITING_EACH_MAX = 100;
 
-/** The job took too long or too much memory. */
+/** A job was stopped because it took too long or too much memory, together with its thread. */
 export class ThreadJobEndedError extends Error {
   constructor(reason: 'time' | 'memory') {
     super(`A job of the thread was stopped: too much ${reason}`);

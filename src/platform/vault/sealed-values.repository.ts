@@ -81,7 +81,7 @@ export interface SealedReport {
   clear: Record<string, number>;
 }
 
-/** Reads every table that has sealed values. */
+/** Counts the sealed values by the key that sealed them. Reads every table that has some. */
 export async function keyUses(database: Pick<DataSource, 'query'>): Promise<KeyUse[]> {
   const uses = new Map<string, { sample: string; counts: Record<string, number> }>();
   for (const { table, column } of SEALED_COLUMNS) {

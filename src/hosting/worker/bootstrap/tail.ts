@@ -9,7 +9,7 @@ interface TraceItem {
   event?: { request?: { headers: Record<string, string> } } | null;
 }
 
-/** Runs outside the program, which cannot access it. */
+/** Reports console lines and exceptions to the supervisor. Runs outside the program, which cannot access it. */
 export default {
   async tail(items: TraceItem[], env: { SINK: { fetch(url: string, init: RequestInit): Promise<Response> } }) {
     const reports = items

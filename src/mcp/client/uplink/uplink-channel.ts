@@ -23,7 +23,7 @@ import { MessageBudget } from '../message-budget.js';
 import { PipeSession } from '../pipe-session.js';
 import type { SessionHandlers } from '../session-slots.js';
 
-/** Carries whole messages, independent of the transport. */
+/** Duplex pipe of whole messages to a peer, independent of its transport. */
 export interface FramePort {
   /** Resolves when the other side reads messages; earlier messages can be lost. The promise never rejects. */
   readonly ready: Promise<void>;

@@ -42,7 +42,7 @@ export interface RoundRequest {
   answers: string;
 }
 
-/** The stream of the waiting request, with its progress token. */
+/** Destination of messages that precede a response: the stream of the waiting request, with its progress token. */
 export interface NotificationSink {
   sink: Pick<McpResponseSink, 'event'>;
   token: string | null;

@@ -18,7 +18,7 @@ import {
   type RoundRequest,
 } from './pending-input-call.js';
 
-/** The body contains the client's responses. */
+/** Head of a request to the process that holds a call. The body contains the client's responses. */
 export type PendingCallHead = Omit<RoundRequest, 'answers'> & Pick<NotificationSink, 'token'>;
 
 export type PendingCallMessage =

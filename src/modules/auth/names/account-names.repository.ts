@@ -23,7 +23,10 @@ export async function storeSkeletons(database: DataSource): Promise<void> {
   while ((await database.transaction(store)) === BATCH);
 }
 
-/** Keeps other transactions from adding user names until this one ends. */
+/**
+ * Returns whether the name looks like that of another account. Keeps other transactions from adding user names until
+ * this one ends.
+ */
 export async function isImitation(tx: EntityManager, name: string, skeletons: string[] | null): Promise<boolean> {
   await tx.query(`SELECT pg_advisory_xact_lock(hashtext('slipway.accounts.names'))`);
   // A separate statement sees rows that were committed before the lock.

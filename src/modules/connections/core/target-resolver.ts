@@ -34,7 +34,7 @@ const NOWHERE = {
   query: [],
 };
 
-/** Changed fields of a target; others are absent. */
+/** The new target of a connection; members that do not change are absent. */
 export interface TargetChange {
   mcpUrl?: string;
   query?: QueryValues;

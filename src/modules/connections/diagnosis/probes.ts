@@ -18,7 +18,7 @@ export interface NetworkPlace {
 
 const TLS_ERROR = /^(ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|EPROTO)/;
 
-/** Sends no request. */
+/** Probes the network path to a server: DNS, egress rules, a socket, TLS. Sends no request. */
 export class NetworkProbe {
   private readonly host: string;
 

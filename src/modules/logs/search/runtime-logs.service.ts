@@ -53,7 +53,10 @@ export class RuntimeLogsService {
   }
 }
 
-/** Converts an invocation, whose fields are empty until its main part has arrived. */
+/**
+ * Lists every field of the response. While the main part of an invocation has not arrived, its fields have empty
+ * values.
+ */
 export function toInvocationDto(invocation: FoundInvocation): InvocationDto {
   const { payload } = invocation;
   return {

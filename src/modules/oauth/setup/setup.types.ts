@@ -54,7 +54,7 @@ export interface SetupPageOwner<Row> {
   submit(row: Row, form: URLSearchParams, cookie: string, holder: LinkHolder): Promise<SetupAnswer>;
 }
 
-/** Owners by the kind in the link. */
+/** Tokens of the owners of setup links, by the kind in the link. */
 export const pageOwners = {
   authorizations: Symbol('SetupPageOwner of authorizations'),
   connections: Symbol('SetupPageOwner of connections'),
@@ -94,7 +94,10 @@ export interface PageServer {
   iconUrl?: string;
 }
 
-/** Returns the name of the connection, the server's own name, or its host. */
+/**
+ * Returns the name by which users know the server of a page: the name of the connection, the server's own name, or its
+ * host.
+ */
 export function knownName({ name, title, upstreamHost }: Pick<PageServer, 'name' | 'title' | 'upstreamHost'>): string {
   return name || title || upstreamHost;
 }
@@ -129,7 +132,7 @@ export interface AuthorizeView extends PageServer {
   epoch?: number;
 }
 
-/** A form without stored values and secrets. */
+/** A form for values and for a client of an authorization server. It contains no stored value and no secret. */
 export interface FormView extends PageServer {
   kind: 'form';
   epoch: number;

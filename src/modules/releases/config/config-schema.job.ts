@@ -3,7 +3,7 @@ import { InvalidInputError } from '../../../platform/errors/domain-error.js';
 import type { ConfigKind } from './config-fields.js';
 import { requireConfigSchema } from './config-schema.js';
 
-/** Returns the reason of a rejection as a string. */
+/** Runs {@link requireConfigSchema} in the thread for tenants' work; returns the reason of a rejection as a string. */
 export function job({
   value,
   kind,

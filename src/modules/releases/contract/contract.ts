@@ -50,7 +50,7 @@ export function contractOf({ tools, resources, resourceTemplates, prompts }: Ser
   };
 }
 
-/** Returns the SHA-256 in hex. */
+/** Returns the SHA-256 in hex; equal for equal contracts. */
 export function hashOf(contract: Contract): string {
   const lists = Object.entries(contract).map(([list, items]: [string, Items | null]) => [list, items && [...items]]);
   return createHash('sha256').update(canonicalJson(lists)).digest('hex');

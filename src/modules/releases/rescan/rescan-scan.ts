@@ -15,7 +15,7 @@ import type { ClaimedRescan } from './rescan.repository.js';
 /** `refused`: the server requires an authorization that Slipway does not have. */
 export type Trouble = 'refused' | 'unreachable' | 'failed-inside';
 
-/** Result of a rescan; `message` is for the server's owner. */
+/** The result of a scan, or a message for the server's owner that says why it failed. */
 export type RescanResult =
   { facts: ServerFacts; source: FactsSource; mcpPath?: string } | { trouble: Trouble; message: string };
 

@@ -87,7 +87,10 @@ function sentInQuery(credentials: Record<string, unknown>, configSchema: ConfigS
     .filter((name) => Object.hasOwn(credentials, name));
 }
 
-/** Returns where a credential is sent: as its schema property says, or in a header without one. */
+/**
+ * Returns the target of a scan with its credentials: a value with the name of a schema property is sent where that
+ * property says, any other in a header.
+ */
 export function credentialTarget(
   upstream: URL,
   { id, sealedScanCredentials, configSchema }: Pick<Release, 'id' | 'sealedScanCredentials' | 'configSchema'>,
@@ -108,7 +111,7 @@ export function credentialTarget(
   return { url, headers, secrets: Object.values(credentials), note: inQuery.length === 0 ? '' : ` ${note}` };
 }
 
-/** Finds the credentials in all usual encodings. */
+/** Redacts credentials in a message of the upstream, in all usual encodings. */
 export function redactCredentials(text: string, { secrets }: Pick<ScanTarget, 'secrets'>): string {
   return valueRedactor(secrets, '[credential]')(text);
 }

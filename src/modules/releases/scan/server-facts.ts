@@ -23,7 +23,7 @@ export const SNAPSHOT_MB_MAX = 4;
 
 type Item = Record<string, unknown>;
 
-/** `claims` come from a card that nobody compared with the server. */
+/** Where facts come from: the live server, the published files, or a card that nobody compared with the server. */
 export type FactsSource = 'server' | 'files' | 'claims';
 
 /** Lists are null if unknown. */
@@ -131,7 +131,7 @@ export function summary({ tools, resources, resourceTemplates, prompts }: Server
   return { stage: 'scan', level: 'success', message: `Found ${counts}; ${verdict}` };
 }
 
-/** Returns a snapshot that Postgres can store. */
+/** Returns the snapshot of a scanned release, in a form that Postgres can store. */
 export async function snapshotOf(
   release: Release,
   facts: ServerFacts,

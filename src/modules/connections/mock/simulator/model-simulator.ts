@@ -25,7 +25,10 @@ export interface MockModelProvider {
 
 type MockContext = Pick<ModelledCall, 'namespaceId' | 'scenario' | 'countRequest'>;
 
-/** Replaces a result that is late or breaks the schema by one made from the schemas. */
+/**
+ * Uses the results of a language model if they arrive in time and satisfy the schema; otherwise it generates them from the
+ * schemas. Each result is marked with its source.
+ */
 export class ModelSimulator implements Simulator {
   constructor(
     private readonly schema: SchemaSimulator,

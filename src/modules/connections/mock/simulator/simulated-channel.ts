@@ -33,7 +33,7 @@ class RefusedError extends Error {
   }
 }
 
-/** Sends nothing to the server whose lists it returns. */
+/** Responds to MCP requests from the frozen lists of a server. Sends nothing to that server. */
 export class SimulatedChannel implements Channel {
   /** @param load runs for each request, so it should cache */
   constructor(private readonly load: () => Promise<SimulatedServer>) {}
