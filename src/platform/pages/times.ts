@@ -1,4 +1,26 @@
+import { growingLru } from '../limits/growing-lru.js';
 import { Html, html } from './html.js';
+
+interface Formats {
+  day: Intl.DateTimeFormat;
+  hour: Intl.DateTimeFormat;
+}
+
+/** Formats by time zone: each takes 0.07 ms to create, and 35 KB outside the heap until a collection. */
+const formats = growingLru<Formats>(100);
+
+function formatsOf(timeZone: string): Formats {
+  let found = formats.get(timeZone);
+  if (!found) {
+    const format = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', { timeZone, ...options });
+    found = {
+      day: format({ day: 'numeric', month: 'short', year: 'numeric' }),
+      hour: format({ hour: '2-digit', minute: '2-digit', timeZoneName: 'short' }),
+    };
+    formats.set(timeZone, found);
+  }
+  return found;
+}
 
 /**
  * Renders a moment for people: the hour of today, or the date with it, with the name of the zone. In a page with the frame, the zone of the
@@ -9,12 +31,10 @@ import { Html, html } from './html.js';
  */
 export function timeOf(iso: string, now = new Date(), timeZone = 'UTC'): Html {
   const at = new Date(iso);
-  const format = (time: Date, options: Intl.DateTimeFormatOptions) =>
-    new Intl.DateTimeFormat('en-GB', { timeZone, ...options }).format(time);
-  const dayOf = (time: Date) => format(time, { day: 'numeric', month: 'short', year: 'numeric' });
-  const hour = format(at, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' });
-  const day = dayOf(at) === dayOf(now) ? '' : `${dayOf(at)}, `;
-  return html`<time datetime="${at.toISOString()}">${day}${hour}</time>`;
+  const { day, hour } = formatsOf(timeZone);
+  const dayOf = day.format(at);
+  const date = dayOf === day.format(now) ? '' : `${dayOf}, `;
+  return html`<time datetime="${at.toISOString()}">${date}${hour.format(at)}</time>`;
 }
 
 export function timesIn(timeZone: string, page: string): string {
