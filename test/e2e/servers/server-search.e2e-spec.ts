@@ -103,6 +103,29 @@ describe('GET /servers', () => {
     }
   });
 
+  verifies('server:list:page', 'deep pages, which are read from the end, continue the pages before them', async () => {
+    const namespace = await createNamespace(app, owner);
+    const seeded = await seedServers(
+      app,
+      namespace,
+      Array.from({ length: 1_025 }, (_, i) => ({ name: `server-${i}` })),
+    );
+    for (const [page, pageSize] of [
+      [1_000, 1],
+      [1_001, 1],
+      [1_025, 1],
+      [101, 10],
+      [103, 10],
+      [11, 100],
+    ] as const) {
+      const { servers, pagination } = await list(`namespace=${namespace}&page=${page}&pageSize=${pageSize}`);
+      const expected = seeded.slice((page - 1) * pageSize, page * pageSize);
+      expect([page, pageSize, servers.map(({ slug }: Json) => slug)]).toEqual([page, pageSize, expected]);
+      expect(pagination.totalCount).toBe(1_025);
+    }
+    expect((await list(`namespace=${namespace}&page=104&pageSize=10`)).servers).toEqual([]);
+  });
+
   verifies(
     'server:list:published',
     'a server of others is listed and found once it has a current release',

@@ -8,6 +8,9 @@ import { rankingOf, type Searched } from './server-ranking.js';
 /** Fraction of a word's trigrams that must match: half of them match when one letter of six is missing. */
 const SIMILARITY_MIN = 0.45;
 
+const POPULAR_FIRST = 's.popularity DESC, s.created_at DESC, s.id DESC';
+const POPULAR_LAST = 's.popularity, s.created_at, s.id';
+
 export interface ServerFilter {
   conditions: string;
   values: readonly unknown[];
@@ -22,16 +25,29 @@ export interface SearchHit {
 export class ServerSearchRepository {
   constructor(@InjectDataSource() private readonly database: DataSource) {}
 
-  /**
-   * Lists the most used servers first, then the newest; with `pivot`, in the order of ids from it, with wrap-around.
-   */
+  /** Lists the most used servers first, then the newest; with `pivot`, in the order of ids from it, with wrap-around. */
   async findPage(filter: ServerFilter, pivot: string | null, offset: number, limit: number): Promise<string[]> {
+    if (pivot === null) return this.findIds(filter, POPULAR_FIRST, offset, limit);
+    const values = [...filter.values, pivot];
+    return this.findIds({ ...filter, values }, `s.id < $${values.length}::uuid, s.id`, offset, limit);
+  }
+
+  /**
+   * Lists like {@link findPage} without `pivot`, but skips the rows after the page instead of those before it.
+   *
+   * @param left number of rows from the first of the page to the last of the list
+   */
+  async findPageFromEnd(filter: ServerFilter, left: number, limit: number): Promise<string[]> {
+    const offset = Math.max(0, left - limit);
+    return (await this.findIds(filter, POPULAR_LAST, offset, left - offset)).reverse();
+  }
+
+  private async findIds(filter: ServerFilter, order: string, offset: number, limit: number): Promise<string[]> {
     const { conditions, values } = filter;
     const at = values.length;
-    const order = pivot === null ? 's.popularity DESC, s.created_at DESC, s.id DESC' : `s.id < $${at + 3}::uuid, s.id`;
     const rows = await this.database.query<{ id: string }[]>(
       `SELECT s.id FROM servers s WHERE ${conditions} ORDER BY ${order} OFFSET $${at + 1} LIMIT $${at + 2}`,
-      [...values, offset, limit, ...(pivot === null ? [] : [pivot])],
+      [...values, offset, limit],
     );
     return rows.map(({ id }) => id);
   }

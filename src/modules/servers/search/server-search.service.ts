@@ -10,12 +10,15 @@ import { toServerSummaryDto } from '../server.mapper.js';
 import { conditionsOf, scopeOf, SqlValues, type ServerScope } from './server-filters.js';
 import { searchedFor, type Searched } from './server-ranking.js';
 import type { ServerListDto, ServerQueryDto } from './server-search.dto.js';
-import { ServerSearchRepository } from './server-search.repository.js';
+import { ServerSearchRepository, type ServerFilter } from './server-search.repository.js';
 
 /** Number of hits below which a search also finds servers with only some of the words, or similar ones. */
 const FEW_HITS = 10;
 
 const COUNTED_MS = 5_000;
+
+/** Number of rows before a page from which the page is read from the end of the list, if that is closer. */
+const DEEP_ROWS = 1_000;
 
 interface FoundPage {
   ids: string[];
@@ -38,7 +41,7 @@ export class ServerSearchService {
 
   /**
    * Lists servers; unlisted ones only for their owner who filters by namespace or account. A page past the end is empty.
-   * The total of a list longer than a page is up to 5 s old.
+   * The total of a list longer than a page is up to 5 s old; so changes of the last 5 s can shift a page in the second half of a list.
    */
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
@@ -80,9 +83,18 @@ export class ServerSearchService {
       const hex = ((BigInt(seed) * 0x9e3779b97f4a7c15n) & 0xffff_ffff_ffff_ffffn).toString(16).padStart(16, '0');
       pivot = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-0000-000000000000`;
     }
-    const ids = await this.serverSearchRepository.findPage(filter, pivot, offset, pageSize);
+    const total = pivot === null && offset >= DEEP_ROWS ? await this.count(filter) : 0;
+    const ids =
+      offset < total && offset * 2 > total
+        ? await this.serverSearchRepository.findPageFromEnd(filter, total - offset, pageSize)
+        : await this.serverSearchRepository.findPage(filter, pivot, offset, pageSize);
     const reached = offset + ids.length;
     if (ids.length < pageSize && (ids.length > 0 || page === 1)) return { ids, total: reached };
+    const counted = await this.count(filter);
+    return { ids, total: ids.length > 0 ? Math.max(counted, reached) : Math.min(counted, offset) };
+  }
+
+  private count(filter: ServerFilter): Promise<number> {
     const key = JSON.stringify([filter.conditions, filter.values]);
     let counting = this.totals.get(key);
     if (!counting) {
@@ -90,8 +102,7 @@ export class ServerSearchService {
       this.totals.set(key, counting);
       counting.catch(() => this.totals.delete(key));
     }
-    const total = await counting;
-    return { ids, total: ids.length > 0 ? Math.max(total, reached) : Math.min(total, offset) };
+    return counting;
   }
 
   private async search(scope: ServerScope, searched: Searched): Promise<FoundPage> {
