@@ -426,14 +426,12 @@ function callerOf({ principal, target }: Pick<McpServerTarget, 'principal' | 'ta
 const withoutCommas: ReadonlySet<string> = new Set(['mcp-protocol-version', 'mcp-session-id', 'mcp-method']);
 
 /** Returns the value of a header: equal lines once, different lines joined by a comma. */
-function headerOf(
-  { headers, headersDistinct }: Pick<IncomingMessage, 'headers' | 'headersDistinct'>,
-  name: string,
-): string | undefined {
-  const value = headers[name];
+function headerOf(request: Pick<IncomingMessage, 'headers' | 'headersDistinct'>, name: string): string | undefined {
+  const value = request.headers[name];
   const joined = Array.isArray(value) ? value.join(', ') : value;
   if (!joined?.includes(',')) return joined;
-  const lines = withoutCommas.has(name) ? joined.split(',').map((line) => line.trim()) : headersDistinct[name];
+  // Node builds `headersDistinct` when it is first read.
+  const lines = withoutCommas.has(name) ? joined.split(',').map((line) => line.trim()) : request.headersDistinct[name];
   return new Set(lines).size === 1 ? lines?.[0] : joined;
 }
 
