@@ -245,7 +245,10 @@ module.exports = {
       comment: 'A package that is only there because another one uses it can vanish with any update.',
       severity: 'error',
       from: { path: '^(src|migrations)/', pathNot: '\\.spec\\.ts$' },
-      to: { dependencyTypes: ['npm-no-pkg', 'npm-unknown'], dependencyTypesNot: ['type-only'] },
+      to: {
+        dependencyTypes: ['npm-no-pkg', 'npm-unknown'],
+        dependencyTypesNot: ['type-only', 'aliased-subpath-import'],
+      },
     },
   ],
   options: {

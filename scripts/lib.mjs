@@ -220,7 +220,8 @@ function distHash() {
 /** Writes the documents of the API as they are served: making them at the first request would block the service. */
 function describeApi() {
   const cli = join(dist, 'src', 'cli', 'openapi.js');
-  const result = spawnSync(process.execPath, [cli, join(dist, 'openapi')], { cwd: root, encoding: 'utf8' });
+  const args = ['--conditions=api-docs', cli, join(dist, 'openapi')];
+  const result = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
   if (result.status === 0) return;
   process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}`);
   fail('The description of the API could not be written.');

@@ -41,10 +41,13 @@ async function bundleTypes() {
 
 /**
  * Removes what only Slipway uses and what would pull in the types of half the service: the parameters of constructors that Nest
- * calls, and additions to the types of other files. Modules construct errors, markup and pages themselves.
+ * calls, and additions to the types of other files. Modules construct errors, markup and pages themselves, and have no
+ * `#api-docs`.
  */
 function publicPart(code, file) {
-  const withoutAdditions = code.replace(/^declare module '\.[^]*?^}$/gm, '');
+  const withoutAdditions = code
+    .replace(/^declare module '\.[^]*?^}$/gm, '')
+    .replaceAll("'#api-docs'", "'@nestjs/swagger'");
   if (/error|html|frame/.test(basename(file))) return withoutAdditions;
   return withoutAdditions.replace(/^ {4}constructor\([^;]*\);$/gm, '    private constructor();');
 }

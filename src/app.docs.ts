@@ -187,7 +187,10 @@ async function documentsOf(app: NestExpressApplication, env: Env): Promise<Docum
   }
   // Tests run the sources, which a thread cannot.
   if (!import.meta.filename.endsWith('.js')) return renderDocuments(app);
-  const thread = new Worker(new URL('./cli/openapi.js', import.meta.url), { workerData: env.modules });
+  const thread = new Worker(new URL('./cli/openapi.js', import.meta.url), {
+    workerData: env.modules,
+    execArgv: ['--conditions=api-docs'],
+  });
   const [documents] = (await once(thread, 'message')) as [Record<string, Uint8Array>];
   return Object.fromEntries(Object.entries(documents).map(([path, bytes]) => [path, Buffer.from(bytes)]));
 }

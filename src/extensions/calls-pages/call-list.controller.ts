@@ -1,5 +1,5 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '#api-docs';
 import { Access, ApiErrors, CurrentCaller, HOUR_MS, type Caller } from '../../extension.js';
 import { CallDto, CallListDto, CallsQueryDto } from './call.dto.js';
 import { PERIODS } from './calls.page.js';

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsIn, IsOptional, IsUUID } from 'class-validator';
 import { IsFlag, IsPrintable, IsWhole, type InvocationOutcome } from '../../extension.js';
 import { OUTCOMES, PERIODS } from './calls.page.js';

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsIn, IsOptional, IsString, IsUUID } from 'class-validator';
 import { IsPrintable, IsTime, IsWhole } from '../../extension.js';
 

@@ -1,5 +1,5 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
-import { ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '#api-docs';
 import type { Response } from 'express';
 import { Access, ApiErrors, CurrentAccountId, UuidOr404 } from '../../extension.js';
 import { ChangeListDto, ChangesQueryDto } from './change.dto.js';

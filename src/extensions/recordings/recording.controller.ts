@@ -1,5 +1,5 @@
 import { Body, Delete, Get, Param, Put, Query } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags } from '#api-docs';
 import { Access, ApiErrors, ConnectionController, CurrentCaller, CurrentNamespace } from '../../extension.js';
 import { ownConnections, ownConnectionsOnly, SuccessDto, type Caller, type OwnedNamespace } from '../../extension.js';
 import {

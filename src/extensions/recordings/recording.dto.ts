@@ -1,4 +1,4 @@
-import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, getSchemaPath } from '#api-docs';
 import { IsBoolean, IsOptional, IsString } from 'class-validator';
 import { ClosedBody, IsWhole } from '../../extension.js';
 

@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiBody, ApiOkResponse, ApiResponse } from '@nestjs/swagger';
+import { ApiBody, ApiOkResponse, ApiResponse } from '#api-docs';
 
 const messages = [{ type: 'object' }, { type: 'array', items: { type: 'object' } }];
 

@@ -6,7 +6,7 @@ import {
   UseInterceptors,
   type ExecutionContext,
 } from '@nestjs/common';
-import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension, ApiParam } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiExcludeEndpoint, ApiExtension, ApiParam } from '#api-docs';
 import type { Request } from 'express';
 import type { CountedRequest } from '../../mcp/server/mcp-request.js';
 import { ACCESS } from '../../platform/http/public.decorator.js';

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Header, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
-import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiParam, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsIn } from 'class-validator';
 import { IsFlag } from '../../platform/http/input-values.js';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';

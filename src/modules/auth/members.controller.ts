@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Put, Query, Res } from '@nestjs/common';
-import { ApiAcceptedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiAcceptedResponse, ApiOkResponse, ApiParam, ApiTags } from '#api-docs';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { ValidateIf } from 'class-validator';
 import { IsPrintable } from '../../platform/http/input-values.js';
 import { ClosedBody } from '../../platform/http/input.pipe.js';

@@ -1,5 +1,5 @@
 import { Controller, Delete, Get, HttpCode, Param, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import { originOf } from '../../mcp/server/mcp-request.js';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '#api-docs';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../mcp/server/mcp-http-server.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiOkResponse, ApiCreatedResponse, ApiParam, ApiQuery, ApiTags } from '#api-docs';
 import type { Response } from 'express';
 import { Env } from '../../config/env.js';
 import { HINT_HEADER } from '../../platform/errors/error-body.js';

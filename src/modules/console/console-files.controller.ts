@@ -1,5 +1,5 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '#api-docs';
 import type { Request, Response } from 'express';
 import { Public } from '../../platform/http/public.decorator.js';
 import { sentNotModified } from '../../platform/http/not-modified.js';

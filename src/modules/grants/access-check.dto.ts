@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsOptional, Length, Matches, MaxLength } from 'class-validator';
 import { IsPrintable } from '../../platform/http/input-values.js';
 

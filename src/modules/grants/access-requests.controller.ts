@@ -1,5 +1,5 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query, Res } from '@nestjs/common';
-import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiCreatedResponse, ApiOkResponse, ApiParam, ApiTags } from '#api-docs';
 import type { Response } from 'express';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { UuidOr404 } from '../../platform/http/input.pipe.js';

@@ -1,4 +1,4 @@
-import { ApiProperty, IntersectionType, PickType } from '@nestjs/swagger';
+import { ApiProperty, IntersectionType, PickType } from '#api-docs';
 import { Type } from 'class-transformer';
 import {
   ArrayMaxSize,

@@ -1,4 +1,4 @@
-import type { ApiPropertyOptions } from '@nestjs/swagger';
+import type { ApiPropertyOptions } from '#api-docs';
 import type { NamedCaller } from './invocation.types.js';
 
 /** The caller of a request. Names are null after the account was deleted, or the key revoked. */

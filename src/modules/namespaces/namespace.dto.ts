@@ -1,4 +1,4 @@
-import { ApiProperty, PartialType } from '@nestjs/swagger';
+import { ApiProperty, PartialType } from '#api-docs';
 import { IsOptional, IsUUID, ValidateIf } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { IsCommaList, IsFlag, IsWhole, IsPrintable, Omittable } from '../../platform/http/input-values.js';

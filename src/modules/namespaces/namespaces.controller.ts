@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
-import { ApiBody, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiParam, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../auth/access.types.js';

@@ -1,5 +1,5 @@
 import { Controller, Get, Header } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '#api-docs';
 import { routeNotFound } from '../../platform/errors/domain-error.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Public } from '../../platform/http/public.decorator.js';

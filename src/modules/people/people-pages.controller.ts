@@ -1,5 +1,5 @@
 import { Controller, Get, Post, Req, Res } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '#api-docs';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { Env } from '../../config/env.js';

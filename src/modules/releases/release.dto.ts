@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsObject, IsOptional } from 'class-validator';
 import { PaginationDto } from '../../platform/http/pagination.dto.js';
 import { releaseTypes } from '../servers/server.types.js';

@@ -1,5 +1,5 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { Access, CurrentCaller } from '../auth/access.decorator.js';

@@ -13,7 +13,7 @@ import {
   Req,
   Res,
 } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, ApiParam, ApiTags } from '#api-docs';
 import { rpcCode } from '../../mcp/protocol/protocol.js';
 import { ApiMcp, pageRefused } from '../../mcp/server/api-mcp.decorator.js';
 import { ErrorForm } from '../../platform/errors/error-form.decorator.js';

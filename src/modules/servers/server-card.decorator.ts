@@ -1,5 +1,5 @@
 import { DiscoveryService } from '@nestjs/core';
-import { ApiPropertyOptional, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiPropertyOptional, type ApiPropertyOptions } from '#api-docs';
 import { ListedServerDto, serverListExample } from './search/server-search.dto.js';
 import { ServerDetailDto, serverDetailExample } from './server.dto.js';
 

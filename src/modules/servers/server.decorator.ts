@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { createParamDecorator, Injectable, type ExecutionContext, type PipeTransform } from '@nestjs/common';
-import { ApiParam } from '@nestjs/swagger';
+import { ApiParam } from '#api-docs';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { NAMESPACE_NAME, SERVER_NAME } from '../../platform/http/resource-names.js';
 import type { GrantedRequest } from '../auth/access.decorator.js';

@@ -1,4 +1,4 @@
-import { ApiExtraModels, ApiProperty, getSchemaPath } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty, getSchemaPath } from '#api-docs';
 import { IsPrintable, IsOptionalText, Omittable } from '../../platform/http/input-values.js';
 import { SpelledBody } from '../../platform/http/input.pipe.js';
 import { IsIn } from 'class-validator';

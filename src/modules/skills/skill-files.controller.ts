@@ -1,5 +1,5 @@
 import { applyDecorators, Controller, Get, Param, Req, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiParam, ApiTags } from '#api-docs';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';

@@ -1,4 +1,4 @@
-import { ApiProperty, PartialType, PickType } from '@nestjs/swagger';
+import { ApiProperty, PartialType, PickType } from '#api-docs';
 import { IsString, Matches, MaxLength, IsInt, IsOptional, IsUUID } from 'class-validator';
 import { Type } from 'class-transformer';
 import { PaginationDto, PageQueryDto } from '../../platform/http/pagination.dto.js';

@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiParam } from '@nestjs/swagger';
+import { ApiParam } from '#api-docs';
 import { NamespaceNotFoundError } from '../namespaces/namespaces.errors.js';
 import { InvalidInputError, ForbiddenError } from '../../platform/errors/domain-error.js';
 import { NAMESPACE_NAME } from '../../platform/http/resource-names.js';

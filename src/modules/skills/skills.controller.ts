@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put, Query, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes, ApiCreatedResponse, ApiOkResponse, ApiOperation, ApiTags } from '#api-docs';
 import type { Request, Response } from 'express';
 import { ErrorForm } from '../../platform/errors/error-form.decorator.js';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';

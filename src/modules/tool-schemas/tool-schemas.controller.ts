@@ -1,5 +1,5 @@
 import { Controller, Get, Param } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { Access } from '../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, TargetServer } from '../servers/server.decorator.js';

@@ -1,4 +1,4 @@
-import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse, ApiSchema, type ApiSchemaOptions } from '@nestjs/swagger';
+import { ApiExtension, ApiHeader, ApiOkResponse, ApiResponse, ApiSchema, type ApiSchemaOptions } from '#api-docs';
 import { applyDecorators } from '@nestjs/common';
 
 /** OpenAPI extension that holds a route's errors until `openapi-document.ts` turns them into responses. */

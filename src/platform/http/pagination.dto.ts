@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsWhole } from './input-values.js';
 
 /** Position in a list with page numbers. */

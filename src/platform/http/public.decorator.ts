@@ -1,5 +1,5 @@
 import { applyDecorators, SetMetadata } from '@nestjs/common';
-import { ApiSecurity } from '@nestjs/swagger';
+import { ApiSecurity } from '#api-docs';
 
 /** The value is an access rule, or `'public'`. */
 export const ACCESS = 'slipway:access';

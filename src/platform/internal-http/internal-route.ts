@@ -1,5 +1,5 @@
 import { applyDecorators, Controller, HttpCode, Post } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '#api-docs';
 import { Public } from '../http/public.decorator.js';
 
 /** Declares a controller for other processes of this service, which the API document omits. */

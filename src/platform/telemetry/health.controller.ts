@@ -1,5 +1,5 @@
 import { Controller, Get, Header, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiResponse, ApiTags } from '#api-docs';
 import type { Response } from 'express';
 import { Public } from '../http/public.decorator.js';
 import { withTimeout } from '../limits/with-timeout.js';

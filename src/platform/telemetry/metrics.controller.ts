@@ -1,5 +1,5 @@
 import { Controller, Get, Header, Headers } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags } from '#api-docs';
 import { ApiErrors } from '../http/api-docs.decorators.js';
 import { Public } from '../http/public.decorator.js';
 import { Metrics } from './metrics.js';

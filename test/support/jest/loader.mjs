@@ -34,7 +34,8 @@ export async function resolve(specifier, context, next) {
     const url = new URL(specifier.replace(/js$/, 'ts'), context.parentURL);
     if (existsSync(url)) return { url: url.href, format: 'module', shortCircuit: true };
   }
-  return next(specifier, context);
+  // The service in the process of a test renders its API documents itself.
+  return next(specifier, { ...context, conditions: [...context.conditions, 'api-docs'] });
 }
 
 export async function load(url, context, next) {

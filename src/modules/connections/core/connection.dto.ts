@@ -1,6 +1,6 @@
 import { ApiAdditionalProperties } from '../../../platform/http/api-docs.decorators.js';
 import { IsPrintable, IsWhole, Omittable } from '../../../platform/http/input-values.js';
-import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
+import { ApiProperty, type ApiPropertyOptions } from '#api-docs';
 import { Type } from 'class-transformer';
 import {
   IsBoolean,

@@ -1,5 +1,5 @@
 import { applyDecorators, Controller } from '@nestjs/common';
-import { ApiExcludeEndpoint, ApiParam } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, ApiParam } from '#api-docs';
 import { Access, FastPath } from '../../auth/access.decorator.js';
 import type { AccessTerms } from '../../auth/access.types.js';
 import { ResourceNotFoundError } from './connections.errors.js';

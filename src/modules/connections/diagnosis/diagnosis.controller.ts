@@ -1,5 +1,5 @@
 import { Get, Param } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller, CurrentNamespace } from '../../auth/access.decorator.js';
 import type { Caller, OwnedNamespace } from '../../auth/access.types.js';

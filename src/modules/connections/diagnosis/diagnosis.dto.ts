@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { connectionExample, ConnectionStatusDto } from '../core/connection.dto.js';
 
 /** All steps in order; each kind of target has some of them. */

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsIn, IsOptional } from 'class-validator';
 import { IsOptionalText, IsWhole } from '../../../platform/http/input-values.js';
 import { IsTime } from '../../../platform/http/time-text.js';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Controller, Delete, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
-import { ApiParam, ApiQuery, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiQuery, ApiTags } from '#api-docs';
 import { ApiMcp, pageRefused } from '../../../mcp/server/api-mcp.decorator.js';
 import { McpHttpServer } from '../../../mcp/server/mcp-http-server.js';
 import type { AggregateForm } from '../../../mcp/aggregate/aggregate-channel.js';

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsString, Length, Matches } from 'class-validator';
 import { Omittable } from '../../../platform/http/input-values.js';
 import { ClosedBody } from '../../../platform/http/input.pipe.js';

@@ -1,7 +1,7 @@
 import { MESSAGE_BYTES_MAX } from '../../../mcp/server/mcp-http-server.js';
 import type { ServerResponse } from 'node:http';
 import { Controller, Get, Header, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiBody, ApiExtraModels, ApiOkResponse, ApiParam, ApiTags, getSchemaPath } from '#api-docs';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { answerJson, JSON_TYPE } from '../../../platform/http/json-answer.js';
 import { OpenRequests } from '../../../platform/http/open-requests.js';

@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { ApiAdditionalProperties } from '../../../platform/http/api-docs.decorators.js';
 import { ObjectSchemaDto, ServerIconDto } from '../core/connection.dto.js';
 import { connectionStates } from '../core/connection-status.js';

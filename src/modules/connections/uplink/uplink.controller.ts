@@ -1,5 +1,5 @@
 import { Get, Param } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';
 import { Access, CurrentNamespace } from '../../auth/access.decorator.js';

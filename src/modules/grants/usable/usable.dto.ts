@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { IsIn, IsOptional, IsString } from 'class-validator';
 import { IsPrintable, IsWhole } from '../../../platform/http/input-values.js';
 import { grantLevels, roles, type GrantLevel, type Role } from '../../auth/access.types.js';

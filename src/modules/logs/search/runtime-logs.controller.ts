@@ -1,5 +1,5 @@
 import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
-import { ApiBody, ApiOkResponse, ApiResponse, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiOkResponse, ApiResponse, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access } from '../../auth/access.decorator.js';
 import { ApiServerName, ownServerOrNone, serverNotFound, TargetServer } from '../../servers/server.decorator.js';

@@ -1,5 +1,5 @@
 import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '#api-docs';
 import { isUUID } from 'class-validator';
 import type { Request, Response } from 'express';
 import { ApiErrors, ApiEventStream } from '../../../platform/http/api-docs.decorators.js';

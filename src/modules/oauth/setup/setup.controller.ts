@@ -9,7 +9,7 @@
  * Errors are pages, never redirects to an unchecked address.
  */
 import { Controller, Get, Post, Query } from '@nestjs/common';
-import { ApiExcludeController } from '@nestjs/swagger';
+import { ApiExcludeController } from '#api-docs';
 import { Env } from '../../../config/env.js';
 import { parseUrl } from '../../../config/parse-url.js';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';

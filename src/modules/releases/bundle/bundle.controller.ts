@@ -1,5 +1,5 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags } from '#api-docs';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { sentNotModified } from '../../../platform/http/not-modified.js';

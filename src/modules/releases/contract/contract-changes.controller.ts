@@ -1,5 +1,5 @@
 import { Controller, Get, Query } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '#api-docs';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../../platform/http/pagination.dto.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';

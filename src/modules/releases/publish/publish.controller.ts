@@ -1,5 +1,5 @@
 import { Controller, HttpCode, Put, Req } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiExtraModels, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes, ApiExtraModels, ApiTags, getSchemaPath } from '#api-docs';
 import type { Request } from 'express';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';

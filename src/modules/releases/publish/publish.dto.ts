@@ -1,4 +1,4 @@
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '#api-docs';
 import { Type } from 'class-transformer';
 import { IsOptionalText, STORABLE } from '../../../platform/http/input-values.js';
 import {

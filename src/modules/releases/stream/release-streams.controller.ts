@@ -1,5 +1,5 @@
 import { Controller, Get, Headers, Param, Res } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '#api-docs';
 import type { Response } from 'express';
 import { ApiErrors, ApiEventStream } from '../../../platform/http/api-docs.decorators.js';
 import { Access, CurrentCaller } from '../../auth/access.decorator.js';

@@ -1,5 +1,5 @@
 import { Controller, Delete, Get, Put, Req, Res } from '@nestjs/common';
-import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes, ApiOkResponse, ApiTags } from '#api-docs';
 import type { Request, Response } from 'express';
 import { ApiEtag, ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';

@@ -1,4 +1,4 @@
-import { ApiProperty, PartialType } from '@nestjs/swagger';
+import { ApiProperty, PartialType } from '#api-docs';
 import { IsOptional, IsUUID } from 'class-validator';
 import { visibilities, type Visibility } from '../../targets/target.types.js';
 import { PaginationDto } from '../../../platform/http/pagination.dto.js';

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Patch, Put, Res } from '@nestjs/common';
-import { ApiOkResponse, ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiParam, ApiTags } from '#api-docs';
 import type { Response } from 'express';
 import { ApiErrors } from '../../../platform/http/api-docs.decorators.js';
 import { SuccessDto } from '../../../platform/http/success.dto.js';

@@ -1,5 +1,5 @@
 import { Body, Controller, Delete, Get, Param, Put, Query } from '@nestjs/common';
-import { ApiParam, ApiTags } from '@nestjs/swagger';
+import { ApiParam, ApiTags } from '#api-docs';
 import { ApiErrors } from '../../platform/http/api-docs.decorators.js';
 import { PageQueryDto } from '../../platform/http/pagination.dto.js';
 import { SuccessDto } from '../../platform/http/success.dto.js';
