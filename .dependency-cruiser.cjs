@@ -250,6 +250,14 @@ module.exports = {
         dependencyTypesNot: ['type-only', 'aliased-subpath-import'],
       },
     },
+    {
+      name: 'api-docs-by-alias',
+      comment:
+        'The service does not load @nestjs/swagger: import `#api-docs`, which is that package only where documents are rendered.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/(app\\.render-docs|platform/http/openapi-document)\\.ts$' },
+      to: { path: 'node_modules/@nestjs/swagger/', dependencyTypesNot: ['type-only', 'aliased-subpath-import'] },
+    },
   ],
   options: {
     doNotFollow: { path: 'node_modules' },

@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { renderDocuments } from '../app.docs.js';
+import { renderDocuments } from '../app.render-docs.js';
 import { createApp } from '../app.setup.js';
 import { loadEnv } from '../config/env.js';
 
 /**
  * Writes the documents of the API as they are served into the given folder. In a thread of the service it posts them, with
- * those of its external modules. Needs no database.
+ * those of its external modules. Needs no database, and `node --conditions=api-docs`.
  */
 const [, , folder = ''] = process.argv;
 const env = loadEnv({
