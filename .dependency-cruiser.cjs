@@ -255,7 +255,10 @@ module.exports = {
       comment:
         'The service does not load @nestjs/swagger: import `#api-docs`, which is that package only where documents are rendered.',
       severity: 'error',
-      from: { path: '^src/', pathNot: '^src/(app\\.render-docs|platform/http/openapi-document)\\.ts$' },
+      from: {
+        path: '^src/',
+        pathNot: ['^src/(app\\.render-docs|platform/http/openapi-document)\\.ts$', '\\.spec\\.ts$'],
+      },
       to: { path: 'node_modules/@nestjs/swagger/', dependencyTypesNot: ['type-only', 'aliased-subpath-import'] },
     },
   ],

@@ -33,11 +33,14 @@ async function loadedBy(role: string, parts: string[]): Promise<string[]> {
 /** Packages for rare work. */
 const rare = [
   '/@aws-sdk/',
+  '/@nestjs/swagger/',
   // prom-client imports /@opentelemetry/api.
   '/@opentelemetry/exporter-',
   '/@opentelemetry/sdk-',
   '/acorn/',
+  '/es-toolkit/',
   '/esbuild/',
+  '/js-yaml/',
   '/pino-pretty/',
   '/protobufjs/',
   '/re2js/',
