@@ -11,6 +11,7 @@
  * server is too old to recognize this, since it would run as a new call.
  */
 import { withMember, withoutMeta } from '../protocol/json-edit.js';
+import { isObject } from '../../platform/text/json.js';
 import { quote } from '../../platform/text/quoted.js';
 import type {
   CallerProfile,
@@ -31,7 +32,7 @@ import { UpstreamFailure } from '../protocol/mcp-errors.js';
 import { LOG_LEVEL_KEY, rpcCode, type Era, type UpstreamIdentity } from '../protocol/protocol.js';
 import { extrasOf, sharedProfile } from '../protocol/session.js';
 import { qualifyUri, withQualifiedLinks, withQualifiedTask, type Separator } from './member-names.js';
-import { errorReply, toolFailureReply } from '../protocol/messages.js';
+import { errorReply, resultReply, toolFailureReply } from '../protocol/messages.js';
 import { SearchTools } from './search-tools.js';
 import { AggregateEvents, byConnection, MemberEvents, withUpdateOf } from './aggregate-events.js';
 import { AggregateIdentity } from './aggregate-identity.js';
@@ -118,8 +119,9 @@ export class AggregateChannel implements Channel {
           ? this.callUri(call, parsedParams.ref.uri, inRef('uri'))
           : this.callName(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
-      // Serves the skills extension (SEP-2640), and a subscription that its server rejects.
       case 'resources/subscribe':
+        return this.subscribe(call, parsedParams.uri);
+      // Serves the skills extension (SEP-2640).
       case 'skills/get':
       case 'resources/directory/read':
         // Some servers name a skill by other params.
@@ -219,6 +221,19 @@ export class AggregateChannel implements Channel {
       askedUris.set(item ? qualifyUri(item.connectionId, item.name) : uri, uri);
     }
     return askedUris;
+  }
+
+  /**
+   * Asks the server for the reason why it rejects a subscription. A server that declares no updates does not reject it: its
+   * clients see that the namespace declares updates, and its resource is one that never changes.
+   */
+  private async subscribe(call: McpCall, uri: unknown): Promise<McpReply> {
+    const item = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
+    const handle = item && (await this.source.handle(item.connectionId));
+    const identity = await handle?.open(call.timeoutMs, call.era);
+    const declared = identity?.capabilities.resources;
+    if (identity && !(isObject(declared) && declared.subscribe === true)) return resultReply('{}', call.era);
+    return this.callUri(call, uri, (ownUri) => withMember(call.params ?? '{}', 'uri', JSON.stringify(ownUri)));
   }
 
   private async callUri(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {

@@ -155,6 +155,22 @@ verifies('wire:refused-subscription', 'a subscription fails with the words of th
   }
 });
 
+verifies('wire:refused-subscription', 'a server without updates refuses no subscription at a namespace', async () => {
+  const plain = { ...legacyHello, capabilities: { tools: {}, resources: {} } };
+  const { doors } = await connected((message, res, nth) => {
+    if (message.method === 'initialize') return answer(res, message, plain, { 'mcp-session-id': `session-${nth}` });
+    const script = legacy(() => (message.http === 'GET' ? stream(res) : refuse(res, message.id, 200, -32601)));
+    return script(message, res, nth);
+  });
+  for (const [[door], uri, expected] of [
+    [doors[0], 'x://a', { code: -32601, message: expect.anything() }],
+    [doors[1], 'connection://c0/x://a', undefined],
+  ] as const) {
+    const { body } = await ask(door, request(1, 'resources/subscribe', { uri }), await sessionAt(door));
+    expect([door, body.error]).toEqual([door, expected]);
+  }
+});
+
 describe(`a session that the server has lost (seed ${testSeed})`, () => {
   interface Refusal {
     status: number;
