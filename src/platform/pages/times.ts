@@ -10,16 +10,16 @@ interface Formats {
 const formats = growingLru<Formats>(100);
 
 function formatsOf(timeZone: string): Formats {
-  let found = formats.get(timeZone);
-  if (!found) {
+  let zoneFormats = formats.get(timeZone);
+  if (!zoneFormats) {
     const format = (options: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat('en-GB', { timeZone, ...options });
-    found = {
+    zoneFormats = {
       day: format({ day: 'numeric', month: 'short', year: 'numeric' }),
       hour: format({ hour: '2-digit', minute: '2-digit', timeZoneName: 'short' }),
     };
-    formats.set(timeZone, found);
+    formats.set(timeZone, zoneFormats);
   }
-  return found;
+  return zoneFormats;
 }
 
 /**

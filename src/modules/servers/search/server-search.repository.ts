@@ -35,11 +35,11 @@ export class ServerSearchRepository {
   /**
    * Lists like {@link findPage} without `pivot`, but skips the rows after the page instead of those before it.
    *
-   * @param left number of rows from the first of the page to the last of the list
+   * @param rowCount number of rows from the first of the page to the last of the list
    */
-  async findPageFromEnd(filter: ServerFilter, left: number, limit: number): Promise<string[]> {
-    const offset = Math.max(0, left - limit);
-    return (await this.findIds(filter, POPULAR_LAST, offset, left - offset)).reverse();
+  async findPageFromEnd(filter: ServerFilter, rowCount: number, limit: number): Promise<string[]> {
+    const offset = Math.max(0, rowCount - limit);
+    return (await this.findIds(filter, POPULAR_LAST, offset, rowCount - offset)).reverse();
   }
 
   private async findIds(filter: ServerFilter, order: string, offset: number, limit: number): Promise<string[]> {
