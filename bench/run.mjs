@@ -178,7 +178,7 @@ export async function startService({ env = {}, tuning = null, nodeArgs = [], fol
   const port = await freePort();
   const key = `slipway_${randomBytes(32).toString('base64url')}`;
   const tuned = tuning ? ['--tuning', JSON.stringify(tuning)] : [];
-  const child = start('slipway', [...nodeArgs, '--import', companion, main, ...tuned], {
+  const child = start('slipway', ['--max-semi-space-size=16', ...nodeArgs, '--import', companion, main, ...tuned], {
     NODE_ENV: 'production',
     HOST: '127.0.0.1',
     PORT: String(port),

@@ -43,7 +43,7 @@ describe('docker/compose.yml', () => {
       expect(slipway).not.toHaveProperty('ports');
       expect(slipway).not.toHaveProperty('container_name');
       const advertised = (HOSTNAME: string) =>
-        run(slipway, [['exec node dist/src/main.js', 'printenv ADVERTISE_URL']], { HOSTNAME });
+        run(slipway, [['exec node --max-semi-space-size=16 dist/src/main.js', 'printenv ADVERTISE_URL']], { HOSTNAME });
       expect([advertised('3f2a'), advertised('77bc')]).toEqual(['http://3f2a:3000\n', 'http://77bc:3000\n']);
     },
   );
