@@ -98,9 +98,9 @@ async function apiParts(app: NestExpressApplication, env: Env, routes: Route[]):
   serveDocs(app, env, limits, sessionsService);
   return {
     take: (request, response) =>
-      request.method === 'POST'
-        ? fastPath.tryServe(request, response) || login?.tryServe(request, response) === true
-        : leadToPage(request, response) || login?.tryServe(request, response) || fastPath.tryServe(request, response),
+      (request.method !== 'POST' && leadToPage(request, response)) ||
+      fastPath.tryServe(request, response) ||
+      login?.tryServe(request, response) === true,
     upgrade: (request, socket, head) => void uplinks.handleUpgrade(request, socket, head),
     failPendingCalls,
   };

@@ -53,10 +53,9 @@ export class RequestLimits {
         this.policies.set(limits, policy);
       }
       response.setHeader('ratelimit-policy', policy);
-      const seconds = this.rateCounter.secondsLeft;
       response.setHeader(
         'ratelimit',
-        `"key";r=${Math.max(0, keyMax - ofKey)};t=${seconds}, "account";r=${Math.max(0, accountMax - ofAccount)};t=${seconds}`,
+        `${this.stateOf('key', ofKey, keyMax)}, ${this.stateOf('account', ofAccount, accountMax)}`,
       );
     }
     if (ofKey > keyMax) throw this.exceeded('key', keyMax);
@@ -70,7 +69,7 @@ export class RequestLimits {
     const count = this.rateCounter.add(address, requests);
     const max = this.tuning.requestsPerAddress;
     response?.setHeader('ratelimit-policy', policyOf('address', max));
-    response?.setHeader('ratelimit', `"address";r=${Math.max(0, max - count)};t=${this.rateCounter.secondsLeft}`);
+    response?.setHeader('ratelimit', this.stateOf('address', count, max));
     if (count > max) throw this.exceeded('address', max);
   }
 
@@ -173,6 +172,10 @@ export class RequestLimits {
 
   peerAt(address: string): string | null {
     return isTrusted(address, this.env.trustProxy) ? null : peerOf(address);
+  }
+
+  private stateOf(name: string, count: number, max: number): string {
+    return `"${name}";r=${Math.max(0, max - count)};t=${this.rateCounter.secondsLeft}`;
   }
 
   private exceeded(name: string, max: number): TooManyError {

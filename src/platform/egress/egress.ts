@@ -134,7 +134,6 @@ export class Egress {
   private readonly calls: Agent;
   private readonly streams: Agent;
   private readonly connects = growingLru<LastConnect>();
-  private readonly places = new WeakMap<URL, { origin: string; path: string }>();
   /** Number of open sockets, in use or idle. */
   openSockets = 0;
   /** Duration of the last lookup of each name. */
@@ -219,22 +218,15 @@ export class Egress {
    * Works like {@link request} for the hot path: undici's handler interface instead of a promise and a stream, about 10 µs less a
    * call. The caller has checked the header names, and sets `user-agent`; failures go to the handler, a rejected scheme
    * is thrown.
-   *
-   * @param url read at its first request only, so it must not change after that
    */
   dispatch(
     url: URL,
     { method, headers, body, dispatcherKind }: Omit<EgressRequestOptions, 'signal' | 'isSocketClosed' | 'isForwarded'>,
     handler: Dispatcher.DispatchHandler,
   ): void {
-    let place = this.places.get(url);
-    if (!place) {
-      requireHttp(url);
-      place = { origin: url.origin, path: url.pathname + url.search };
-      this.places.set(url, place);
-    }
+    requireHttp(url);
     const agent = dispatcherKind === 'stream' ? this.streams : this.calls;
-    agent.dispatch({ origin: place.origin, path: place.path, method, headers, body }, handler);
+    agent.dispatch({ origin: url.origin, path: url.pathname + url.search, method, headers, body }, handler);
   }
 
   /** Returns how the last socket to this origin was opened; undefined if that was long ago. */

@@ -64,7 +64,6 @@ export class KeyedLimiter {
       if (isOver) return;
       isOver = true;
       this.count(keys, -1);
-      if (this.waiting.size === 0) return;
       for (const start of this.waiting) if (start()) this.waiting.delete(start);
     };
   }

@@ -22,13 +22,9 @@ export class LastUses implements OnModuleInit, OnApplicationShutdown {
   ) {}
 
   onModuleInit(): void {
-    this.callEvents.on('ended', (target, by) => {
-      const key = `${by.account} ${target.id}`;
-      const pending = this.used.get(key)?.by;
-      // A pending use of the same caller is less than a second older.
-      if (pending?.credential === by.credential && pending.client === by.client) return;
-      this.used.set(key, { target, by, at: new Date() });
-    });
+    this.callEvents.on('ended', (target, by) =>
+      this.used.set(`${by.account} ${target.id}`, { target, by, at: new Date() }),
+    );
   }
 
   /** Writes pending uses, so that a later read includes those of this process. */
