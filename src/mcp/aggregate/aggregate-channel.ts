@@ -119,9 +119,8 @@ export class AggregateChannel implements Channel {
           ? this.callUri(call, parsedParams.ref.uri, inRef('uri'))
           : this.callName(call, 'prompt', parsedParams.ref?.name, inRef('name'));
       }
+      // Serves the skills extension (SEP-2640), and a subscription that its server rejects.
       case 'resources/subscribe':
-        return this.subscribe(call, parsedParams.uri);
-      // Serves the skills extension (SEP-2640).
       case 'skills/get':
       case 'resources/directory/read':
         // Some servers name a skill by other params.
@@ -223,19 +222,6 @@ export class AggregateChannel implements Channel {
     return askedUris;
   }
 
-  /**
-   * Asks the server for the reason why it rejects a subscription. A server that declares no updates does not reject it: its
-   * clients see that the namespace declares updates, and its resource is one that never changes.
-   */
-  private async subscribe(call: McpCall, uri: unknown): Promise<McpReply> {
-    const item = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
-    const handle = item && (await this.source.handle(item.connectionId));
-    const identity = await handle?.open(call.timeoutMs, call.era);
-    const declared = identity?.capabilities.resources;
-    if (identity && !(isObject(declared) && declared.subscribe === true)) return resultReply('{}', call.era);
-    return this.callUri(call, uri, (ownUri) => withMember(call.params ?? '{}', 'uri', JSON.stringify(ownUri)));
-  }
-
   private async callUri(call: McpCall, uri: unknown, paramsFor: (uri: string) => string): Promise<McpReply> {
     const item = typeof uri === 'string' ? await this.lists.findUri(uri, call) : null;
     if (!item) {
@@ -244,11 +230,21 @@ export class AggregateChannel implements Channel {
       return errorReply(rpcCode.invalidParams, text);
     }
     const { connectionId, name: ownUri } = item;
+    if (call.method === 'resources/subscribe' && !(await this.sendsUpdates(connectionId, call))) {
+      // The namespace declares updates for all its servers. A resource of this one just never changes.
+      return resultReply('{}', call.era);
+    }
     // The files of a skill read by its own URI are named by their own URIs too: its digests cover these.
     const isOwn = uri === ownUri && call.method !== 'resources/read';
     return this.forward(connectionId, call, null, paramsFor(ownUri), (other) =>
       other === ownUri ? String(uri) : isOwn ? other : qualifyUri(connectionId, other),
     );
+  }
+
+  private async sendsUpdates(connectionId: string, { timeoutMs, era }: McpCall): Promise<boolean> {
+    const handle = await this.source.handle(connectionId);
+    const { resources } = (await handle.open(timeoutMs, era)).capabilities;
+    return isObject(resources) && resources.subscribe === true;
   }
 
   private async ofTask(call: McpCall, taskId: unknown): Promise<McpReply> {
