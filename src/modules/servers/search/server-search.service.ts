@@ -41,7 +41,8 @@ export class ServerSearchService {
 
   /**
    * Lists servers; unlisted ones only for their owner who filters by namespace or account. A page past the end is empty.
-   * The total of a list longer than a page is up to 5 s old; so changes of the last 5 s can shift a page in the second half of a list.
+   * The total of a list longer than a page is up to 5 s old. A page after 1,000 rows, in the second half of its list, is found by the
+   * total, so changes of the last 5 s can shift it.
    */
   async list(query: ServerQueryDto, caller: Caller): Promise<ServerListDto> {
     const { page = 1, pageSize = 10, q = '' } = query;
