@@ -190,7 +190,7 @@ function cases() {
     ['q: two words', (turn) => ({ q: `${nouns[turn % nouns.length]} weather` })],
     ['q: an exact name', (turn) => ({ q: `${nouns[(turn + 1) % nouns.length]}-${turn + 1}` })],
     ['q: half a word', (turn) => ({ q: nouns[turn % nouns.length].slice(0, -1) })],
-    // Of the similar names 1,000 are ranked: the plan, which differs by hand, decides which.
+    // Only 1,000 of the similar names are ranked. The plan decides which, and the plan by hand is another one.
     ['q: misspelt', fixed({ q: 'calender' }), true],
     ['q: nothing like it', fixed({ q: 'xylophone' })],
   ];
